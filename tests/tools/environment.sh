@@ -13,7 +13,7 @@ checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/slurm_ops.kubernetes
 # One machine may hold several checkouts; what belongs to this one carries its mark.
 mark=$(printf '%s' "$checkout" | sha256sum | cut -c1-12)
-export checkout cache mark
+export SLURM_OPS_CHECKOUT=$checkout SLURM_OPS_CACHE=$cache SLURM_OPS_MARK=$mark
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -119,7 +119,7 @@ prepare() { # run|dev
         ln -sfn -- "$checkout" "$tree/ansible_collections/slurm_ops/kubernetes"
     fi
 
-    export venv collections=$tree
+    export SLURM_OPS_COLLECTIONS=$tree
     export PATH=$venv/bin:$PATH
     export ANSIBLE_COLLECTIONS_PATH=$tree ANSIBLE_HOME=$cache/ansible ANSIBLE_CONFIG=$checkout/tests/tools/ansible.cfg
     export PYTHONDONTWRITEBYTECODE=1

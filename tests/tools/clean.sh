@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# clean.sh tests|everything
+set -euo pipefail
+. "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
+
+case $1 in
+    tests)
+        # Environments are shared between checkouts of the same pins; they come back by themselves.
+        rm -rf -- "$cache"/{venv-,logs-,copy-,collections-}* "$cache"/{ansible,mypy,ruff}
+        ;;
+    everything)
+        [ -d "$cache" ] || exit 0
+        prepare run
+        sandbox absent
+        as_root "to remove what the sandbox wrote as root" rm -rf -- "$cache"
+        ;;
+    *) die "usage: clean.sh tests|everything" ;;
+esac

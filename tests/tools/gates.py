@@ -1,0 +1,182 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each of the project's checks runs: `gates.py lint sanity unit live molecule`. Called by the Makefile.
+
+Needs the environment that environment.sh prepares. Arguments for pytest or ansible-test come in ARGS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from copy_checkout import copy_checkout
+from runner import Runner, Step
+
+CHECKOUT = Path(os.environ["SLURM_OPS_CHECKOUT"])
+CACHE = Path(os.environ["SLURM_OPS_CACHE"])
+MARK = os.environ["SLURM_OPS_MARK"]
+COLLECTIONS = Path(os.environ["SLURM_OPS_COLLECTIONS"])
+HERE = COLLECTIONS / "ansible_collections" / "slurm_ops" / "kubernetes"
+LOGS = CACHE / f"logs-{MARK}"
+TREE = CACHE / f"copy-{MARK}"
+COPY = TREE / "ansible_collections" / "slurm_ops" / "kubernetes"
+PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+ARGS = shlex.split(os.environ.get("ARGS", ""))
+
+# ansible-test wants to download a pip for the environments of its tests. This stands in for it: the interpreter's own
+# pip fetches the version that is asked for from the index, so that sanity needs nothing but a package index.
+_GET_PIP = '''\
+"""Stand-in for get-pip: start from the interpreter's own pip, then install the one that is asked for."""
+
+import subprocess
+import sys
+
+wanted = [argument for argument in sys.argv[1:] if argument.startswith("pip==")]
+subprocess.check_call([sys.executable, "-m", "ensurepip", "--default-pip"], stdout=subprocess.DEVNULL)
+subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted])
+'''
+_GET_PIP_NAMES = ("get_pip_24_2.py", "get_pip_25_2.py")  # ansible-core 2.18 and 2.19; 2.20 and 2.21
+
+
+def lint() -> list[Step]:
+    copy_checkout(CHECKOUT, TREE)
+    shell = shell_files(COPY)
+    builds = LOGS / "build"
+    shutil.rmtree(builds, ignore_errors=True)
+    tree = {"ANSIBLE_COLLECTIONS_PATH": str(TREE)}
+    commands: dict[str, list[str]] = {
+        "ansible-lint": ["ansible-lint", "--offline", "--nocolor", *ARGS],
+        "mypy": ["mypy", "--cache-dir", str(CACHE / "mypy"), *mypy_packages(COPY)],
+        "antsibull-docs": ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."],
+        "ruff check": ["ruff", "check", "--cache-dir", str(CACHE / "ruff"), "."],
+        "ruff format": ["ruff", "format", "--check", "--diff", "--cache-dir", str(CACHE / "ruff"), "."],
+        "yamllint": ["yamllint", "--strict", "."],
+        "shellcheck": ["shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *shell],
+        "antsibull-changelog": ["antsibull-changelog", "lint"],
+        "galaxy build": ["ansible-galaxy", "collection", "build", "--output-path", str(builds), "."],
+    }
+    return [
+        Step(name, command, COPY, env=tree | {"MYPYPATH": str(TREE)}, together=True)
+        for name, command in commands.items()
+    ]
+
+
+def sanity() -> list[Step]:
+    copy_checkout(CHECKOUT, TREE)
+    cached = Path.home() / ".ansible" / "test" / "cache"
+    cached.mkdir(parents=True, exist_ok=True)
+    for name in _GET_PIP_NAMES:
+        if not (cached / name).exists():
+            (cached / name).write_text(_GET_PIP, encoding="utf-8")
+    # Without --python, ansible-test tries every interpreter that it finds on the machine.
+    common = ["--local", "--python", PYTHON_VERSION, "--color", "no"]
+    return [
+        Step("ansible-test sanity", ["ansible-test", "sanity", *common, *ARGS], COPY, timeout=1800),
+        Step("ansible-test units", ["ansible-test", "units", *common], COPY, timeout=900),
+    ]
+
+
+def unit() -> list[Step]:
+    junit = LOGS / "unit.xml"
+    command = [sys.executable, "-m", "pytest", "--numprocesses=auto", f"--junitxml={junit}", *(ARGS or ["tests/unit"])]
+    return [Step("unit", command, HERE, timeout=900, env={"PYTHONPATH": str(COLLECTIONS)}, junit=junit)]
+
+
+def live() -> list[Step]:
+    junit = LOGS / "live.xml"
+    command = [sys.executable, "-m", "pytest", "--verbose", "--durations=15", f"--junitxml={junit}"]
+    command += [] if any(argument.startswith("tests/") for argument in ARGS) else ["tests/live"]
+    environment = {"PYTHONPATH": str(COLLECTIONS), **kubeconfig()}
+    return [
+        *sandbox(),
+        Step("live", [*command, *ARGS], HERE, timeout=3600, env=environment, junit=junit, needs=("sandbox",)),
+    ]
+
+
+def molecule() -> list[Step]:
+    marker = LOGS / "molecule-verified"
+    return [
+        *sandbox(),
+        Step(
+            "molecule",
+            [str(CHECKOUT / "tests" / "tools" / "molecule.sh"), str(marker)],
+            HERE,
+            timeout=1800,
+            env=kubeconfig(),
+            needs=("sandbox",),
+        ),
+    ]
+
+
+def sandbox() -> list[Step]:
+    """The sandbox, unless the caller names a cluster."""
+    if given_cluster():
+        return []
+    command = [str(CHECKOUT / "tests" / "tools" / "sandbox.sh"), "present"]
+    return [Step("sandbox", command, HERE, timeout=3000)]
+
+
+def given_cluster() -> bool:
+    return any(os.environ.get(name) for name in ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "K8S_AUTH_HOST"))
+
+
+def kubeconfig() -> dict[str, str]:
+    if given_cluster():
+        return {}
+    path = str(CACHE / "sandbox" / os.environ.get("SANDBOX", "sandbox") / "kubeconfig")
+    return {"KUBECONFIG": path, "K8S_AUTH_KUBECONFIG": path}
+
+
+def shell_files(copy: Path) -> list[str]:
+    """Everything that a shell runs, by name or by its first line."""
+    first_line = re.compile(rb"#!.*\b(ba|da)?sh\b|# shellcheck shell=")
+    found = []
+    for path in sorted(copy.rglob("*")):
+        if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(copy).parts:
+            with path.open("rb") as file:
+                if path.suffix in (".sh", ".bash") or first_line.match(file.readline(200)):
+                    found.append(str(path.relative_to(copy)))
+    return found
+
+
+def mypy_packages(copy: Path) -> list[str]:
+    kinds = ("module_utils", "modules", "filter", "lookup", "inventory", "callback")
+    packages = [
+        f"ansible_collections.slurm_ops.kubernetes.plugins.{kind}"
+        for kind in kinds
+        if (copy / "plugins" / kind).is_dir()
+    ]
+    return [argument for package in packages for argument in ("--package", package)]
+
+
+GATES: dict[str, Callable[[], list[Step]]] = {
+    "lint": lint,
+    "sanity": sanity,
+    "unit": unit,
+    "live": live,
+    "molecule": molecule,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the project's checks.")
+    parser.add_argument("gates", nargs="+", choices=GATES)
+    parser.add_argument("--show", action="store_true", help="pass the output of the steps through")
+    options = parser.parse_args()
+    steps: dict[str, Step] = {}
+    for gate in options.gates:
+        for step in GATES[gate]():
+            steps.setdefault(step.name, step)
+    return Runner(LOGS, options.show).run(list(steps.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
