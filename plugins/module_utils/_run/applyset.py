@@ -1,0 +1,269 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to this collection: may change at any time.
+
+"""The module applyset's work on the cluster: read what is there, ask by dry runs, carry out the plan, wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths, rollout
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import applyset as planner
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import manifests
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyset import Key, Object
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
+
+CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
+SECRET = paths.Resource("v1", "Secret", "secrets", True)
+SIDE_BY_SIDE = 8  # from so many neighbours on, several connections are worth their handshakes
+TERMINATION = 120.0  # seconds to wait for an object of the same name to be gone
+
+
+class ApplySet:
+    """An Operation: see _run/module.py."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._client = run.kubernetes
+        self._params = run.params
+        self._options = planner.Options(
+            name=run.params["name"],
+            namespace=run.params["namespace"],
+            prune=run.params["prune"],
+            adopt=run.params["adopt"],
+            recreate=run.params["recreate"],
+            delete_volumes=run.params["delete_volumes"],
+        )
+        self._present = run.params["state"] == "present"
+        self._resources: dict[str, paths.Resource] = {}
+        self._wanted: dict[Key, Object] = {}
+        self._observed = planner.Observed()
+        self._deleted: dict[Key, Object] = {}
+
+    # --- plan -----------------------------------------------------------------------------------------------------
+
+    def plan(self) -> Sequence[Action]:
+        """Read the set and what stands under the wanted names, and ask by dry runs what only the server can tell."""
+        given = [self._located(manifests.checked(item)) for item in manifests.flatten(self._params["manifests"] or ())]
+        unstamped = planner.in_order(given)
+        parent = self._client.get(CONFIG_MAP, self._options.namespace, self._options.name)
+        planner.check_parent(parent, self._options)
+        live = self._read_members(parent, unstamped)
+        if not self._present:
+            self._observed = planner.Observed(parent=parent, live=live)
+            return planner.plan_absent(self._observed, self._options)
+        for key, manifest in unstamped.items():
+            if key not in live:
+                found = self._client.get(self._resource(manifest), key.namespace or None, key.name)
+                if found is not None:
+                    live[key] = found
+        self._wanted = self._stamped(unstamped, live)
+        predicted = self._ask(self._wanted, live)
+        self._observed = planner.Observed(parent=parent, live=live, predicted=predicted)
+        return planner.plan(self._wanted, self._observed, self._options)
+
+    def _located(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Put the set's namespace into a manifest that names none."""
+        resource = self._client.resource(manifest["apiVersion"], manifest["kind"])
+        self._resources[resource.group_kind] = resource
+        metadata = dict(manifest["metadata"])
+        if resource.namespaced:
+            metadata.setdefault("namespace", self._options.namespace)
+        else:
+            metadata.pop("namespace", None)
+        own_parent = resource.group_kind == "ConfigMap" and metadata["name"] == self._options.name
+        if own_parent and metadata["namespace"] == self._options.namespace:
+            raise OperationError(
+                f"ConfigMap {metadata['namespace']}/{metadata['name']} has the name of the set, whose parent is a ConfigMap too.",
+                reason="NameClash",
+                hint="Give the set another name.",
+            )
+        return {**manifest, "metadata": metadata}
+
+    def _resource(self, item: Object) -> paths.Resource:
+        return self._client.resource(item["apiVersion"], item["kind"])
+
+    def _read_members(self, parent: Object | None, wanted: Mapping[Key, Object]) -> dict[Key, Object]:
+        """List what carries our label: one call for each kind (and namespace) that may have members."""
+        kinds, namespaces = planner.remembered(parent)
+        namespaces |= {key.namespace for key in wanted if key.namespace} | {self._options.namespace}
+        resources = {kind: self._remembered_resource(kind) for kind in kinds}
+        resources |= {kind: resource for kind, resource in self._resources.items() if kind != "Namespace"}
+        if not self._present and self._options.delete_volumes:
+            claims = paths.Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", True)
+            resources.setdefault(claims.group_kind, claims)
+        label = f"{manifests.PART_OF}={self._options.set_id}"
+        live: dict[Key, Object] = {}
+        for _kind, resource in sorted(resources.items()):
+            for namespace in sorted(namespaces) if resource.namespaced else [None]:
+                for item in self._client.list(resource, namespace, labels=label):
+                    live[planner.key_of(item)] = item
+        return live
+
+    def _remembered_resource(self, group_kind: str) -> paths.Resource:
+        found = self._resources.get(group_kind) or paths.known_group_kind(group_kind)
+        if found is None:
+            kind, _, group = group_kind.partition(".")
+            answer = self._client.request("GET", f"/apis/{group}", verb="discover", target=group)
+            found = self._client.resource(answer["preferredVersion"]["groupVersion"], kind)
+        return found
+
+    def _stamped(self, wanted: Mapping[Key, Object], live: Mapping[Key, Object]) -> dict[Key, Object]:
+        contents: dict[tuple[str, str, str], Object | None] = {
+            (manifest["kind"], key.namespace, key.name): manifest for key, manifest in wanted.items()
+        }
+        del live  # what is wanted counts, not what is there; what is not in the set is read below
+
+        def content(kind: str, namespace: str, name: str, key: str) -> Any:
+            place = (kind, namespace, name)
+            if place not in contents:
+                contents[place] = self._client.get(CONFIG_MAP if kind == "ConfigMap" else SECRET, namespace, name)
+            return manifests.content(contents[place], key)
+
+        stamped: dict[Key, Object] = {}
+        for key, manifest in wanted.items():
+            references = manifests.restart_references(manifest)
+            values = [[*reference, content(reference[0], key.namespace, *reference[1:])] for reference in references]
+            stamped[key] = planner.stamp(manifest, self._options.set_id, manifests.digest(values) if values else None)
+        return stamped
+
+    def _ask(
+        self, wanted: Mapping[Key, Object], live: Mapping[Key, Object]
+    ) -> dict[Key, Object | planner.Refused | None]:
+        """Dry-run what is missing or seems to differ. In a namespace that is still to come there is nobody to ask."""
+        predicted: dict[Key, Object | planner.Refused | None] = {}
+        absent: set[str] = set()
+        for key in planner.undecided(wanted, live):
+            if key.namespace in absent:
+                predicted[key] = None
+                continue
+            try:
+                predicted[key] = self._apply(wanted[key], dry_run=True)
+            except ApiError as error:
+                namespace = error.missing_namespace()
+                if namespace:
+                    absent.add(namespace)
+                    predicted[key] = None
+                elif error.status in (400, 403, 404, 409, 413, 422):
+                    predicted[key] = planner.Refused(error.msg, error.hint, error.reason)
+                else:
+                    raise
+        return predicted
+
+    def _apply(self, manifest: Object, dry_run: bool = False) -> Object:
+        return self._client.apply(
+            manifest,
+            manifest["metadata"].get("namespace"),
+            force=self._params["force_conflicts"],
+            dry_run=dry_run,
+            resource=self._resource(manifest),
+        )
+
+    # --- act ------------------------------------------------------------------------------------------------------
+
+    def act(self, actions: Sequence[Action]) -> None:
+        """Carry out neighbours of one kind of action and one kind of object, side by side if they are many."""
+        workers = 16 if len(actions) >= SIDE_BY_SIDE else 1
+        for action, outcome in self._client.map_concurrent(self._carry_out, actions, workers):
+            if isinstance(outcome, OperationError):
+                raise outcome
+            action.done = True
+
+    def _carry_out(self, action: Action) -> None:
+        item: Object = action.subject
+        metadata = item["metadata"]
+        if action.kind in ("prune", "delete"):
+            self._client.delete(
+                self._resource(item), metadata.get("namespace"), metadata["name"], uid=metadata.get("uid"), propagation="Background"
+            )
+            self._deleted[planner.key_of(item)] = item
+            return
+        key = planner.key_of(item)
+        old = self._observed.live.get(key)
+        if action.kind == "recreate" and old is not None:
+            self._client.delete(
+                self._resource(item), key.namespace, key.name, uid=old["metadata"]["uid"], propagation="Orphan"
+            )
+        if old is not None and (action.kind == "recreate" or planner.terminating(old)):
+            self._wait_gone(item, old["metadata"]["uid"])
+        self._apply(item)
+
+    def _wait_gone(self, item: Object, uid: str) -> None:
+        resource, metadata = self._resource(item), item["metadata"]
+
+        def look() -> Seen:
+            live = self._client.get(resource, metadata.get("namespace"), metadata["name"])
+            return Seen([manifests.describe(item)] if live is not None and live["metadata"]["uid"] == uid else [])
+
+        wait_until(
+            look,
+            f"The deletion of {manifests.describe(item)}",
+            timeout=TERMINATION,
+            interval=self._params["wait_sleep"],
+            progress=self._run.progress,
+        )
+
+    # --- wait -----------------------------------------------------------------------------------------------------
+
+    def wait(self) -> None:
+        """Wait until every object of the set is ready, or, for an absent set, gone."""
+        if not self._params["wait"]:
+            return
+        wait_until(
+            self._look_ready if self._present else self._look_gone,
+            f"The {'rollout' if self._present else 'removal'} of {self._options.namespace}/{self._options.name}",
+            timeout=self._params["wait_timeout"],
+            interval=self._params["wait_sleep"],
+            progress=self._run.progress,
+        )
+
+    def _look_ready(self) -> Seen:
+        remaining: list[str] = []
+        places = {(manifest["kind"], key.namespace): manifest for key, manifest in self._wanted.items()}
+        label = f"{manifests.PART_OF}={self._options.set_id}"
+        for (kind, namespace), manifest in places.items():
+            if not rollout.waits_for(manifest["apiVersion"], kind):
+                continue
+            live = {
+                planner.key_of(item): item
+                for item in self._client.list(self._resource(manifest), namespace or None, labels=label)
+            }
+            for key in self._wanted:
+                if key.group_kind == planner.group_kind(manifest) and key.namespace == namespace:
+                    item = live.get(key)
+                    lacks = rollout.missing(item) if item is not None else "not there"
+                    if lacks:
+                        remaining.append(f"{manifests.describe(self._wanted[key])}: {lacks}")
+        return Seen(remaining)
+
+    def _look_gone(self) -> Seen:
+        remaining: list[str] = []
+        for key, item in self._deleted.items():
+            live = self._client.get(self._resource(item), key.namespace or None, key.name)
+            if live is not None and live["metadata"]["uid"] == item["metadata"]["uid"]:
+                remaining.append(f"{manifests.describe(item)}: being deleted")
+        return Seen(remaining)
+
+    # --- tell -----------------------------------------------------------------------------------------------------
+
+    def result(self) -> Mapping[str, Any]:
+        """Return the objects of the set and how we came to the API server."""
+        return {
+            "resources": [
+                {
+                    "api_version": manifest["apiVersion"],
+                    "kind": manifest["kind"],
+                    "namespace": key.namespace,
+                    "name": key.name,
+                }
+                for key, manifest in self._wanted.items()
+            ],
+            "auth_source": self._client.connection.source,
+        }

@@ -1,0 +1,188 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to this collection: may change at any time.
+
+"""The edge to Ansible: options in, result or error out; the only place that knows check mode, diff and fail_json."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, Protocol
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import ENVIRONMENT, resolve
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.progress import Progress
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.result import api_calls, diffs, done_and_not
+
+NOT_SHOWN = "(not shown: may hold secrets)"
+
+
+class Run:
+    """What an operation may use of the outside: its options, the API client, progress lines."""
+
+    def __init__(self, params: Mapping[str, Any], name: str) -> None:
+        self.params = params
+        self.progress = Progress(name)
+        self.slurm_calls: Counter[str] = Counter()
+        self._kubernetes: KubernetesClient | None = None
+
+    @property
+    def kubernetes(self) -> KubernetesClient:
+        """The API client, made on first use."""
+        if self._kubernetes is None:
+            options = {name: self.params.get(name) for name in ENVIRONMENT}
+            self._kubernetes = KubernetesClient(lambda: resolve(options))
+        return self._kubernetes
+
+    @property
+    def kubernetes_calls(self) -> Counter[str]:
+        """The calls made so far, by verb."""
+        return self._kubernetes.calls if self._kubernetes else Counter()
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the API server warned of."""
+        return list(self._kubernetes.warnings) if self._kubernetes else []
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._kubernetes:
+            self._kubernetes.close()
+
+
+class Operation(Protocol):
+    """What a module does: read and plan, act, wait, tell."""
+
+    def plan(self) -> Sequence[Action]:
+        """Read both sides and return what is to be done. Must not change anything."""
+
+    def act(self, actions: Sequence[Action]) -> None:
+        """Carry out neighbours of one stage and mark each as done as soon as it is. Raises OperationError."""
+
+    def wait(self) -> None:
+        """Wait, if the options ask for it, until what was asked for is true. Raises OperationError."""
+
+    def result(self) -> Mapping[str, Any]:
+        """Return what the module returns beside the common values."""
+
+
+class Module(AnsibleModule):  # type: ignore[misc]
+    """AnsibleModule that keeps sensitive options out of logs and results without blacking out every equal string."""
+
+    def __init__(self, arguments: ArgumentSpec, **more: Any) -> None:
+        self._sensitive = arguments.sensitive
+        super().__init__(**arguments.module_arguments(), **more)
+
+    def _log_invocation(self) -> None:
+        shown = self.argument_spec
+        self.argument_spec = {
+            name: {**option, "no_log": True} if name in self._sensitive else option for name, option in shown.items()
+        }
+        try:
+            super()._log_invocation()
+        finally:
+            self.argument_spec = shown
+
+    def _return_formatted(self, kwargs: dict[str, Any]) -> None:
+        params = {
+            name: NOT_SHOWN if name in self._sensitive and isinstance(value, (dict, list)) else value
+            for name, value in self.params.items()
+        }
+        kwargs.setdefault("invocation", {"module_args": params})
+        super()._return_formatted(kwargs)
+
+
+def run(arguments: ArgumentSpec, operation: Callable[[Run], Operation]) -> None:
+    """Plan, and unless in check mode act and wait; then exit with the result. The whole life of an action module."""
+    begun = time.monotonic()
+    module = Module(arguments, supports_check_mode=True)
+    context = Run(module.params, str(module.params.get("name") or module._name))
+    actions: Sequence[Action] = ()
+    try:
+        work = operation(context)
+        actions = work.plan()
+        if not module.check_mode:
+            for batch in stages(actions):
+                work.act(batch)
+            work.wait()
+        result = dict(work.result())
+    except Exception as error:
+        _fail(module, context, begun, actions, error)
+    finally:
+        context.close()
+    changed = bool(actions) if module.check_mode else any(action.done for action in actions)
+    module.exit_json(changed=changed, remaining=[], **_common(module, context, begun, actions), **result)
+
+
+def report(arguments: ArgumentSpec, read: Callable[[Run], Mapping[str, Any]]) -> None:
+    """Read and exit with what was read. The whole life of an info module."""
+    begun = time.monotonic()
+    module = Module(arguments, supports_check_mode=True)
+    context = Run(module.params, str(module.params.get("name") or module._name))
+    try:
+        result = dict(read(context))
+    except Exception as error:
+        _fail(module, context, begun, (), error)
+    finally:
+        context.close()
+    common = _common(module, context, begun, ())
+    module.exit_json(changed=False, api_calls=common["api_calls"], duration=common["duration"], **result)
+
+
+def stages(actions: Sequence[Action]) -> list[list[Action]]:
+    """Return the actions in groups: neighbours of one stage together, an action without a stage alone."""
+    groups: list[list[Action]] = []
+    for action in actions:
+        if action.stage and groups and groups[-1][0].stage == action.stage:
+            groups[-1].append(action)
+        else:
+            groups.append([action])
+    return groups
+
+
+def _common(module: Module, context: Run, begun: float, actions: Sequence[Action]) -> dict[str, Any]:
+    for warning in context.warnings:
+        module.warn(f"Kubernetes API server: {warning}")
+    values: dict[str, Any] = {
+        "actions": [action.result() for action in actions],
+        "api_calls": api_calls(context.kubernetes_calls, context.slurm_calls),
+        "duration": round(time.monotonic() - begun, 3),
+    }
+    if module._diff:
+        values["diff"] = diffs(actions)
+    return values
+
+
+def _fail(module: Module, context: Run, begun: float, actions: Sequence[Action], error: Exception) -> NoReturn:
+    common = _common(module, context, begun, actions)
+    changed = any(action.done for action in actions)
+    if isinstance(error, OperationError):
+        left = [f"{action.kind} {action.target}" for action in actions if not action.done]
+        sentence = done_and_not(actions) if left else ""
+        module.fail_json(
+            msg=f"{error}{sentence}",
+            reason=error.reason,
+            hint=error.hint,
+            remaining=list(error.remaining) or left,
+            changed=changed,
+            exception="".join(traceback.format_exception(error)),
+            **common,
+        )
+    module.fail_json(
+        msg=f"Unexpected {type(error).__name__}: {error}.{done_and_not(actions)} This is a defect; please report it.",
+        reason="Unexpected",
+        hint="",
+        remaining=[f"{action.kind} {action.target}" for action in actions if not action.done],
+        changed=changed,
+        exception="".join(traceback.format_exception(error)),
+        **common,
+    )

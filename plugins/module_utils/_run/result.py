@@ -1,0 +1,93 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to this collection: may change at any time.
+
+"""From actions to what a module returns: changed, actions, diff, remaining, api_calls, duration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+
+READS = frozenset({"get", "list", "watch", "discover", "dry-run"})
+
+
+def api_calls(kubernetes: Counter[str], slurm: Counter[str]) -> dict[str, Any]:
+    """Return how many calls each side took, and how many of them could change something (dry runs cannot)."""
+    writes = sum(count for verb, count in (*kubernetes.items(), *slurm.items()) if verb not in READS)
+    return {
+        "kubernetes": sum(kubernetes.values()),
+        "slurm": sum(slurm.values()),
+        "writes": writes,
+        "verbs": dict(sorted((kubernetes + slurm).items())),
+    }
+
+
+def diffs(actions: Sequence[Action]) -> list[dict[str, str]]:
+    """Return the --diff of all actions: one before and after for each target, YAML as people write it."""
+    found = []
+    for action in actions:
+        if action.diff is None:
+            continue
+        before, after = action.diff
+        found.append(
+            {
+                "before_header": action.target,
+                "after_header": f"{action.target} ({action.kind}: {action.why})",
+                "before": text(before),
+                "after": text(after),
+            }
+        )
+    return found
+
+
+def text(value: Any) -> str:
+    """Return YAML with long strings as blocks, so that a changed line of a configuration file is one changed line."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value if value.endswith("\n") else value + "\n"
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        """A safe dumper with blocks for text of several lines."""
+
+    def block(dumper: Any, data: str) -> Any:
+        style = "|" if "\n" in data else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+    Dumper.add_representer(str, block)
+    return str(yaml.dump(_plain(value), Dumper=Dumper, default_flow_style=False, sort_keys=True, width=1000))
+
+
+def _plain(value: Any) -> Any:
+    """Drop subclasses of str and dict (Ansible tags its data), which the safe dumper does not know."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, str):
+        # A block cannot hold spaces at the end of a line: without them the dumper keeps it readable.
+        return "\n".join(line.rstrip() for line in str(value).split("\n")) if "\n" in value else str(value)
+    return value
+
+
+def done_and_not(actions: Sequence[Action], limit: int = 10) -> str:
+    """Return a sentence about what a failed run did and did not do; empty if there was nothing to do."""
+    done = [action for action in actions if action.done]
+    left = [action for action in actions if not action.done]
+    if not done:
+        return " Nothing was changed." if left else ""
+    sentence = f" Done: {_names(done, limit)}."
+    if left:
+        sentence += f" Not done: {_names(left, limit)}."
+    return sentence
+
+
+def _names(actions: Sequence[Action], limit: int) -> str:
+    names = [f"{action.kind} {action.target}" for action in actions[:limit]]
+    return ", ".join(names) + (f" and {len(actions) - limit} more" if len(actions) > limit else "")
