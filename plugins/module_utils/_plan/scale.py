@@ -1,0 +1,155 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to this collection: may change at any time.
+
+"""Bring NodeSets to their size without harm to jobs: which nodes go, in which steps, and what stands in the way.
+
+The steps of going smaller: drain the victims, wait until nothing runs on them (or requeue or cancel, if that was asked
+for), lower the size, wait until the Pods are gone, delete the records that Slurm keeps of dynamic nodes. Each step is
+seen from what is there, so a run that was interrupted goes on where it stopped when it is run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import NodeState
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+
+REPLICA = "replica"
+NODE = "node"
+
+# What happens to running jobs on nodes that are to go.
+REFUSE, WAIT, REQUEUE, CANCEL = "refuse", "wait", "requeue", "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that holds nodes: running, suspended or completing."""
+
+    job_id: int
+    user: str
+    nodes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One node of a NodeSet as both sides see it; ``state`` is None if Slurm has no record of it."""
+
+    node: str
+    ordinal: int | None = None
+    pod: str | None = None
+    state: NodeState | None = None
+    reason: str = ""
+    dynamic: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A NodeSet that is there: its size now and the size that is wanted.
+
+    ``target`` None leaves the size alone (kind node, or a size that somebody else keeps); ``removed`` means that the
+    whole NodeSet is to go.
+    """
+
+    name: str
+    kind: str
+    size: int
+    target: int | None
+    workers: tuple[Worker, ...]
+    removed: bool = False
+
+
+def victims(pool: Pool) -> list[Worker]:
+    """Return the nodes that go: all of a removed NodeSet; of a StatefulSet those from the top, as it takes no others."""
+    if pool.removed:
+        return sorted(pool.workers, key=lambda worker: worker.node)
+    if pool.kind != REPLICA or pool.target is None:
+        return []
+    leaving = [worker for worker in pool.workers if worker.ordinal is not None and worker.ordinal >= pool.target]
+    return sorted(leaving, key=lambda worker: worker.ordinal or 0, reverse=True)
+
+
+def plan_in(pools: Sequence[Pool], jobs: Sequence[Job], owner: str, on_running_jobs: str) -> list[Action]:
+    """Return what makes NodeSets smaller or takes them away. Raises OperationError (RunningJobs) for policy refuse.
+
+    Nothing runs on a node without a record: Slurm's list of nodes was read as a whole. A node that is there but in an
+    unknown state is not drained; it is drained and waited for like any other.
+    """
+    leaving = {worker.node: (pool, worker) for pool in pools for worker in victims(pool)}
+    holding = [job for job in jobs if not job.nodes.isdisjoint(leaving)]
+    if holding and on_running_jobs == REFUSE:
+        raise _refused(leaving, holding)
+    actions: list[Action] = []
+    for node, (pool, worker) in leaving.items():
+        if worker.state is not None and not worker.state.drain:
+            why = f"{owner} scale-in: NodeSet {pool.name} {'removed' if pool.removed else f'to {pool.target}'}"
+            actions.append(
+                Action("drain", node, why, before=worker.state.word, after="drained", stage="drain", subject=worker)
+            )
+    if on_running_jobs in (REQUEUE, CANCEL):
+        for job in sorted(holding, key=lambda job: job.job_id):
+            nodes = ", ".join(sorted(job.nodes & leaving.keys()))
+            why = f"its node goes: {nodes}"
+            actions.append(Action(on_running_jobs, f"job {job.job_id}", why, "running", None, stage="jobs", subject=job))
+    for pool in pools:
+        actions.extend(_smaller(pool))
+    for node, (pool, worker) in leaving.items():
+        if worker.state is not None and worker.dynamic:
+            why = f"NodeSet {pool.name} no longer has it"
+            actions.append(Action("forget", node, why, "registered", None, stage="forget", subject=worker))
+    return actions
+
+
+def _smaller(pool: Pool) -> Iterable[Action]:
+    if pool.removed:
+        yield Action("remove", f"NodeSet {pool.name}", "not among the wanted NodeSets", {"size": pool.size}, None, subject=pool)
+    elif pool.kind == REPLICA and pool.target is not None and pool.target < pool.size:
+        yield _resize(pool, "smaller")
+
+
+def plan_out(pools: Sequence[Pool], owner: str) -> list[Action]:
+    """Return what makes NodeSets larger, and gives back to Slurm nodes that we had drained and that stay after all."""
+    actions: list[Action] = []
+    for pool in pools:
+        if pool.removed:
+            continue
+        if pool.kind == REPLICA and pool.target is not None and pool.target > pool.size:
+            actions.append(_resize(pool, "larger"))
+        leaving = {worker.node for worker in victims(pool)}
+        for worker in pool.workers:
+            ours = worker.reason.startswith(f"{owner} scale-in:")
+            if worker.node not in leaving and worker.state is not None and worker.state.drain and ours:
+                why = f"NodeSet {pool.name} keeps it"
+                actions.append(Action("undrain", worker.node, why, worker.state.word, "idle", stage="undrain", subject=worker))
+    return actions
+
+
+def _resize(pool: Pool, direction: str) -> Action:
+    return Action(
+        "scale",
+        f"NodeSet {pool.name}",
+        f"wanted {direction}",
+        before={"replicas": pool.size},
+        after={"replicas": pool.target},
+        diff=({"replicas": pool.size}, {"replicas": pool.target}),
+        subject=pool,
+    )
+
+
+def _refused(leaving: dict[str, tuple[Pool, Worker]], holding: Sequence[Job]) -> OperationError:
+    names = sorted({leaving[node][0].name for job in holding for node in job.nodes if node in leaving})
+    lines = [f"Jobs run on nodes that are to go (NodeSet {', '.join(names)}):"]
+    for job in sorted(holding, key=lambda job: job.job_id)[:20]:
+        lines.append(f"  job {job.job_id} of {job.user} on {', '.join(sorted(job.nodes & leaving.keys()))}")
+    if len(holding) > 20:
+        lines.append(f"  and {len(holding) - 20} more")
+    return OperationError(
+        "\n".join(lines) + "\nNothing was changed.",
+        reason="RunningJobs",
+        remaining=sorted({node for job in holding for node in job.nodes if node in leaving}),
+        hint="Wait for them, or say what is to happen to them: on_running_jobs wait, requeue or cancel.",
+    )
