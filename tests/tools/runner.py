@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _TAIL = 60  # lines of a failed step's log that are shown
+_PLAIN = {"NO_COLOR": "1", "PY_COLORS": "0", "ANSIBLE_NOCOLOR": "1"}  # for logs
 _SIGN_OF_LIFE = 60.0  # seconds between lines about a step that still runs
 
 
@@ -33,6 +34,7 @@ class Step:
     env: dict[str, str] = field(default_factory=dict)
     junit: Path | None = None
     needs: tuple[str, ...] = ()  # names of steps without whose success this one cannot pass
+    vacuous: str = ""  # what the command prints when it had nothing to do, which counts as failed
     together: bool = False  # may run beside its neighbours that say the same
     cleans_up: bool = False  # runs when we are interrupted, too
 
@@ -108,7 +110,7 @@ class Runner:
             process = subprocess.Popen(
                 step.command,
                 cwd=step.cwd,
-                env={**os.environ, **step.env},
+                env={**os.environ, **_PLAIN, **step.env},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -127,6 +129,8 @@ class Runner:
         remark = f"stopped after {step.timeout:.0f} s" if overdue else ""
         if step.junit is None:
             ok = process.returncode == 0 and not overdue
+            if ok and step.vacuous and step.vacuous in self._log(step).read_text(encoding="utf-8", errors="replace"):
+                ok, remark = False, step.vacuous
             return Outcome(step, passed=int(ok), failed=int(not ok), seconds=seconds, remark=remark)
         return _count_tests(step, process.returncode, seconds, remark)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path for path in (CHECKOUT / "plugins" / "modules").glob("*.py") if path.name != "__init__.py")
-FRAGMENT = "slurm_ops.kubernetes."
 
 # These take no connection options, so module_defaults of the group would not fit them.
 NOT_IN_GROUP = {"sandbox"}
@@ -29,9 +29,21 @@ def documentation_of(path: Path) -> dict[str, Any]:
     raise AssertionError(f"{path.name} has no DOCUMENTATION")
 
 
-def fragments_of(path: Path) -> set[str]:
+def fragments_of(path: Path) -> list[str]:
     fragments = documentation_of(path).get("extends_documentation_fragment", [])
-    return {fragments} if isinstance(fragments, str) else set(fragments)
+    return [fragments] if isinstance(fragments, str) else fragments
+
+
+def attributes_of(path: Path) -> dict[str, Any]:
+    """The module's own and those of the collection's fragments, as ansible-doc merges them."""
+    attributes: dict[str, Any] = {}
+    for name in fragments_of(path):
+        namespace, collection, fragment, *variant = name.split(".")
+        if (namespace, collection) == ("slurm_ops", "kubernetes"):
+            fragments = import_module(f"ansible_collections.slurm_ops.kubernetes.plugins.doc_fragments.{fragment}")
+            text = getattr(fragments.ModuleDocFragment, "_".join(variant).upper() or "DOCUMENTATION")
+            attributes |= yaml.safe_load(text).get("attributes", {})
+    return attributes | documentation_of(path).get("attributes", {})
 
 
 def action_group() -> list[str]:
@@ -48,17 +60,12 @@ def test_the_action_group_lists_every_module() -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_attributes_are_documented(path: Path) -> None:
-    """An extra fragment (`attributes.info` and the like) says what is special, `attributes` what all have."""
-    fragments = {fragment.split(".")[2] for fragment in fragments_of(path) if fragment.startswith(FRAGMENT)}
-    assert "attributes" in fragments
+def test_what_a_module_can_do_is_documented(path: Path) -> None:
+    assert {"check_mode", "diff_mode", "idempotent"} <= attributes_of(path).keys()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_members_of_the_group_say_so_and_take_the_connection_options(path: Path) -> None:
-    fragments = fragments_of(path)
-    documented = documentation_of(path).get("attributes") or {}
     is_member = path.stem not in NOT_IN_GROUP
-    assert (f"{FRAGMENT}kubernetes" in fragments) == is_member
-    says_so = "action_group" in documented or f"{FRAGMENT}attributes.action_group" in fragments
-    assert says_so == is_member
+    assert ("slurm_ops.kubernetes.kubernetes" in fragments_of(path)) == is_member
+    assert ("action_group" in attributes_of(path)) == is_member
