@@ -1,0 +1,130 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The main job: `site` brings a Slurm cluster up, a second run does nothing, check mode tells the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .support.kube import Kube
+from .support.playbook import PlaybookResult
+from .support.process import Completed
+
+APPLYSET = "slurm_ops.kubernetes.applyset"
+WRITERS = (APPLYSET, "slurm_ops.kubernetes.secret", "slurm_ops.kubernetes.nodeset_scale")
+COMPONENTS = ("database", "accounting", "controller", "restapi", "worker", "login", "directory")
+
+
+def versions(kube: Kube, namespace: str) -> dict[str, str]:
+    """Every object of the cluster that Ansible writes, with its resourceVersion-independent generation and data."""
+    kinds = (
+        "/api/v1/namespaces/{}/configmaps",
+        "/api/v1/namespaces/{}/secrets",
+        "/api/v1/namespaces/{}/services",
+        "/api/v1/namespaces/{}/persistentvolumeclaims",
+        "/apis/apps/v1/namespaces/{}/statefulsets",
+        "/apis/apps/v1/namespaces/{}/deployments",
+        "/apis/apps/v1/namespaces/{}/daemonsets",
+        "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    )
+    return {
+        f"{kind.rsplit('/', 1)[1]}/{item['metadata']['name']}": str(
+            max(
+                (entry["time"] for entry in item["metadata"].get("managedFields", []) if entry["manager"] == "slurm_ops.kubernetes"),
+                default="",
+            )
+        )
+        for kind in kinds
+        for item in kube.items(kind.format(namespace))
+    }
+
+
+def test_every_component_runs(kube: Kube, site: PlaybookResult) -> None:
+    for component in COMPONENTS:
+        pods = kube.items(
+            "/api/v1/namespaces/slurm/pods", labelSelector=f"app.kubernetes.io/component={component},app.kubernetes.io/part-of=slurm"
+        )
+        assert pods, component
+        for pod in pods:
+            ready = [condition["status"] for condition in pod["status"]["conditions"] if condition["type"] == "Ready"]
+            assert ready == ["True"], pod["metadata"]["name"]
+
+
+def test_jobs_run_on_two_nodes(slurm: Callable[..., Completed]) -> None:
+    hosts = slurm("srun -N2 --time=1 hostname").stdout.split()
+    assert sorted(hosts) == ["cpu-0", "cpu-1"]
+
+
+def test_second_run_writes_nothing_and_is_quick(
+    kube: Kube, site: PlaybookResult, run_playbook: Callable[..., PlaybookResult]
+) -> None:
+    before = versions(kube, "slurm")
+    again = run_playbook("site")
+    assert [str(task) for task in again.changed] == []
+    calls = {task.name: task.result["api_calls"]["writes"] for task in again.tasks if task.action in WRITERS and task.status == "ok"}
+    assert len(calls) >= 8, calls
+    assert set(calls.values()) == {0}, calls
+    assert versions(kube, "slurm") == before
+    assert again.seconds < 15
+
+
+def test_check_mode_on_the_running_cluster_predicts_nothing(
+    site: PlaybookResult, run_playbook: Callable[..., PlaybookResult]
+) -> None:
+    predicted = run_playbook("site", check=True, diff=True)
+    assert [str(task) for task in predicted.changed] == []
+    assert all(not task.result.get("diff") for task in predicted.tasks if task.action in WRITERS)
+
+
+def test_check_mode_on_nothing_lists_what_will_come(kube: Kube, run_playbook: Callable[..., PlaybookResult]) -> None:
+    empty = {"slurm_namespace": "live-not-there-yet", "slurm_name": "new"}
+    predicted = run_playbook("site", extra_vars=empty, check=True, diff=True)
+    created = {
+        action["target"]
+        for task in predicted.tasks
+        if task.action in WRITERS and not task.is_item
+        for action in task.result.get("actions", [])
+        if action["kind"] == "create"
+    }
+    for wanted in ("new-controller", "new-accounting", "new-restapi", "new-database", "new-login", "cpu", "new-auth"):
+        assert any(target.endswith(wanted) for target in created), (wanted, sorted(created))
+    assert kube.find("/api/v1/namespaces/live-not-there-yet") is None
+
+
+def test_a_changed_variable_is_one_small_diff(
+    slurm: Callable[..., Completed], run_playbook: Callable[..., PlaybookResult], sandbox_slurm_conf: dict[str, Any]
+) -> None:
+    changed = {"slurm_conf": {**sandbox_slurm_conf, "MinJobAge": 400}}
+    predicted = run_playbook("site", extra_vars=changed, tags="cluster", check=True, diff=True)
+    diffs = [diff for task in predicted.changed for diff in task.result["diff"]]
+    assert len(diffs) == 1
+    added = set(diffs[0]["after"].splitlines()) - set(diffs[0]["before"].splitlines())
+    assert [line.strip() for line in added] == ["MinJobAge=400"]
+    applied = run_playbook("site", extra_vars=changed)
+    assert "MinJobAge              = 400 sec" in slurm("scontrol show config | grep MinJobAge").stdout.strip() + " "
+    assert {task.role for task in applied.changed} == {
+        "slurm_ops.kubernetes.cluster",
+        "slurm_ops.kubernetes.slurmctld",
+        "slurm_ops.kubernetes.slurmrestd",
+    }
+    run_playbook("site")
+
+
+def test_a_tag_touches_its_component_only(site: PlaybookResult, run_playbook: Callable[..., PlaybookResult]) -> None:
+    only = run_playbook("site", tags="slurmrestd")
+    assert {task.role for task in only.tasks if task.action == APPLYSET} == {"slurm_ops.kubernetes.slurmrestd"}
+
+
+@pytest.fixture
+def sandbox_slurm_conf() -> dict[str, Any]:
+    """slurm_conf as the sandbox inventory sets it; extra variables replace it as a whole."""
+    import yaml
+
+    from .support.playbook import CHECKOUT
+
+    text = (CHECKOUT / "inventories/sandbox/group_vars/slurm_clusters/sandbox.yml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(text)["slurm_conf"])
