@@ -10,13 +10,13 @@ set -euo pipefail
 case $1 in
     tests)
         # Environments are shared between checkouts of the same pins; they come back by themselves.
-        rm -rf -- "$cache"/{venv-,logs-,copy-,collections-}* "$cache"/{ansible,mypy,ruff}
+        rm -rf -- "$SLURM_OPS_CACHE"/{venv-,logs-,copy-,collections-}* "$SLURM_OPS_CACHE"/{ansible,mypy,ruff}
         ;;
     everything)
-        [ -d "$cache" ] || exit 0
+        [ -d "$SLURM_OPS_CACHE" ] || exit 0
         prepare run
         sandbox absent
-        as_root "to remove what the sandbox wrote as root" rm -rf -- "$cache"
+        as_root "to remove what the sandbox wrote as root" rm -rf -- "$SLURM_OPS_CACHE"
         ;;
     *) die "usage: clean.sh tests|everything" ;;
 esac

@@ -9,11 +9,12 @@
 # There is no ansible.cfg at the top on purpose: it would change what a user's own playbooks see when the checkout is an
 # AWX project, and it cannot name the cache.
 
-checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/slurm_ops.kubernetes
+SLURM_OPS_CHECKOUT=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
+SLURM_OPS_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/slurm_ops.kubernetes
 # One machine may hold several checkouts; what belongs to this one carries its mark.
-mark=$(printf '%s' "$checkout" | sha256sum | cut -c1-12)
-export SLURM_OPS_CHECKOUT=$checkout SLURM_OPS_CACHE=$cache SLURM_OPS_MARK=$mark
+SLURM_OPS_MARK=$(printf '%s' "$SLURM_OPS_CHECKOUT" | sha256sum | cut -c1-12)
+export HOME SLURM_OPS_CHECKOUT SLURM_OPS_CACHE SLURM_OPS_MARK
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -57,27 +58,26 @@ find_python() {
     local candidate
     if [ -n "${PYTHON:-}" ]; then
         is_new_enough "$PYTHON" || die "PYTHON=$PYTHON is not a Python of 3.11 or newer."
-        python=$PYTHON
         return
     fi
     for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
         if is_new_enough "$candidate"; then
-            python=$candidate
+            PYTHON=$candidate
             return
         fi
     done
     # Ubuntu 22.04: its python3 is 3.10, but it also packages this one.
     install_packages "because Python 3.11 or newer is needed" python3.11 python3.11-venv
-    python=python3.11
-    is_new_enough "$python" || die "No Python of 3.11 or newer found; set PYTHON to one."
+    PYTHON=python3.11
+    is_new_enough "$PYTHON" || die "No Python of 3.11 or newer found; set PYTHON to one."
 }
 
 # The name says all that decides the content, so a change of pins makes a new one and nothing is upgraded in place.
 venv_path() { # run|dev
     local version
-    version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
-    printf '%s/venv-%s-%s\n' "$cache" "$1" "$(
-        { echo "$version"; cat "$checkout"/requirements-{run,dev,constraints}.txt; } | sha256sum | cut -c1-12
+    version=$("$PYTHON" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
+    printf '%s/venv-%s-%s\n' "$SLURM_OPS_CACHE" "$1" "$(
+        { echo "$version"; cat "$SLURM_OPS_CHECKOUT"/requirements-{run,dev,constraints}.txt; } | sha256sum | cut -c1-12
     )"
 }
 
@@ -86,26 +86,22 @@ make_venv() { # run|dev PATH
         # Two targets started at once build it once.
         flock 9
         [ -e "$2/.complete" ] && exit 0
-        if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        if ! "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; then
             install_packages "because Python's venv module is missing" \
-                "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
+                "$("$PYTHON" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
         fi
         say "Installing Python packages into $2 (once, about a minute) ..."
         rm -rf -- "$2"
-        "$python" -m venv "$2" || exit 1
+        "$PYTHON" -m venv "$2" || exit 1
         "$2/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
-            -r "$checkout/requirements-$1.txt" || exit 1
+            -r "$SLURM_OPS_CHECKOUT/requirements-$1.txt" || exit 1
         touch "$2/.complete"
     ) 9>"$2.lock" || die "Could not make the Python environment $2."
 }
 
 prepare() { # run|dev
     local tree
-    if [ -z "${HOME:-}" ]; then
-        HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
-        export HOME
-    fi
-    mkdir -p -- "$cache"
+    mkdir -p -- "$SLURM_OPS_CACHE"
     find_python
     venv=$(venv_path "$1")
     if [ "$1" = run ] && [ -e "$(venv_path dev)/.complete" ]; then
@@ -113,15 +109,15 @@ prepare() { # run|dev
     fi
     [ -e "$venv/.complete" ] || make_venv "$1" "$venv"
 
-    tree=$cache/collections-$mark
+    tree=$SLURM_OPS_CACHE/collections-$SLURM_OPS_MARK
     mkdir -p -- "$tree/ansible_collections/slurm_ops"
-    if [ "$(readlink -- "$tree/ansible_collections/slurm_ops/kubernetes")" != "$checkout" ]; then
-        ln -sfn -- "$checkout" "$tree/ansible_collections/slurm_ops/kubernetes"
+    if [ "$(readlink -- "$tree/ansible_collections/slurm_ops/kubernetes")" != "$SLURM_OPS_CHECKOUT" ]; then
+        ln -sfn -- "$SLURM_OPS_CHECKOUT" "$tree/ansible_collections/slurm_ops/kubernetes"
     fi
 
     export SLURM_OPS_COLLECTIONS=$tree
     export PATH=$venv/bin:$PATH
-    export ANSIBLE_COLLECTIONS_PATH=$tree ANSIBLE_HOME=$cache/ansible ANSIBLE_CONFIG=$checkout/tests/tools/ansible.cfg
+    export ANSIBLE_COLLECTIONS_PATH=$tree ANSIBLE_HOME=$SLURM_OPS_CACHE/ansible ANSIBLE_CONFIG=$SLURM_OPS_CHECKOUT/tests/tools/ansible.cfg
     export PYTHONDONTWRITEBYTECODE=1
     unset ANSIBLE_STDOUT_CALLBACK ANSIBLE_INVENTORY ANSIBLE_STRATEGY ANSIBLE_ROLES_PATH
     # Ansible refuses to start in a locale without UTF-8, which is what cron, sudo and minimal images give.

@@ -9,4 +9,4 @@ set -euo pipefail
 
 command -v git >/dev/null || install_packages "because the checks ask git which files there are" git
 prepare dev
-exec python "$checkout/tests/tools/gates.py" "$@"
+exec python "$SLURM_OPS_CHECKOUT/tests/tools/gates.py" "$@"

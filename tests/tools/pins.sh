@@ -12,12 +12,12 @@ find_python
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 for file in requirements-run.txt requirements-dev.txt; do
-    grep -v '^-c ' "$checkout/$file" >"$work/$file"
+    grep -v '^-c ' "$SLURM_OPS_CHECKOUT/$file" >"$work/$file"
 done
-"$python" -m venv "$work/venv"
+"$PYTHON" -m venv "$work/venv"
 "$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$work/requirements-dev.txt"
 {
-    sed '/^[^#]/,$d' "$checkout/requirements-constraints.txt"
+    sed '/^[^#]/,$d' "$SLURM_OPS_CHECKOUT/requirements-constraints.txt"
     "$work/venv/bin/python" -m pip freeze | grep -v '^ansible-core=='
 } >"$work/constraints"
-cat "$work/constraints" >"$checkout/requirements-constraints.txt"
+cat "$work/constraints" >"$SLURM_OPS_CHECKOUT/requirements-constraints.txt"

@@ -12,11 +12,11 @@ import subprocess
 import sys
 import threading
 import time
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 _TAIL = 60  # lines of a failed step's log that are shown
 _PLAIN = {"NO_COLOR": "1", "PY_COLORS": "0", "ANSIBLE_NOCOLOR": "1"}  # for logs
