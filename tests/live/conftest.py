@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ import pytest
 from .support.kube import Kube
 from .support.playbook import Ansible, PlaybookResult
 from .support.process import Completed
+
+# Ended from outside, the tests still end what they started and remove what they made.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 _RUN = "slurm-ops.kubernetes/live-tests"  # label of the namespaces that this run made
 

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -173,6 +174,8 @@ def main() -> int:
     options = parser.parse_args()
     if ARGS and len(options.gates) > 1:
         parser.error("ARGS are for one of: " + ", ".join(GATES))
+    # The steps have sessions of their own, so being told to end has to be passed on: see Runner.run.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     steps = {step.name: step for gate in options.gates for step in GATES[gate]()}
     if options.stop_sandbox:
         steps |= {step.name: step for step in stop_sandbox()}

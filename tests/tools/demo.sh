@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# demo.sh up|down. With KUBECONFIG or K8S_AUTH_* the demo runs on that cluster, with published images, and builds nothing.
+set -euo pipefail
+. "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
+
+prepare run
+export ANSIBLE_CALLBACKS_ENABLED=slurm_ops.kubernetes.progress
+
+case $1 in
+    up)
+        inventory=inventories/sandbox
+        if has_given_cluster; then
+            inventory=inventories/demo
+        else
+            sandbox present
+        fi
+        cd "$SLURM_OPS_CHECKOUT"
+        exec ansible-playbook --inventory "$inventory" playbooks/site.yml playbooks/demo.yml
+        ;;
+    down)
+        sandbox absent
+        say "The sandbox is stopped. What was built stays in $SLURM_OPS_CACHE for the next time; make distclean removes it."
+        # A cluster of yours is not touched by so short a command.
+        has_given_cluster && say "Slurm on your own cluster stays. To remove it:" \
+            "ansible-playbook -i inventories/demo slurm_ops.kubernetes.destroy"
+        exit 0
+        ;;
+    *) die "usage: demo.sh up|down" ;;
+esac
