@@ -6,17 +6,18 @@
 # Everything they make is kept in ${XDG_CACHE_HOME:-~/.cache}/slurm_ops.kubernetes, nothing in this checkout.
 #   PYTHON=python3.12   another interpreter (3.11 or newer)
 #   ARGS='...'          arguments for pytest, ansible-test, ansible-lint or molecule
-#   KUBECONFIG=...      (or K8S_AUTH_*) a cluster of yours instead of the sandbox
+#   KEEP=1              make test leaves its sandbox up
+#   KUBECONFIG=...      (or K8S_AUTH_*) for demo, live, molecule: a cluster of yours instead of the sandbox
 
 TOOLS := tests/tools
 GATES := $(TOOLS)/gates.sh
 export ARGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test lint format sanity unit live molecule sandbox shell pins clean distclean
+.PHONY: help demo demo-down test lint format sanity unit live molecule sandbox sandbox-down shell pins clean distclean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@sed -n 's/^#   /  /p' $(firstword $(MAKEFILE_LIST))
 
 demo: ## Start the sandbox Kubernetes, deploy Slurm on it and take a tour (root)
@@ -26,7 +27,7 @@ demo-down: ## Stop the sandbox; what was built for it stays in the cache (root)
 	@$(TOOLS)/demo.sh down
 
 test: ## Everything that CI runs: lint sanity unit live molecule (root)
-	@$(GATES) lint sanity unit live molecule --stop-sandbox
+	@$(GATES) lint sanity unit live molecule --fresh
 
 lint: ## ansible-lint, ruff, mypy, yamllint, shellcheck, documentation and changelog
 	@$(GATES) lint
@@ -46,8 +47,11 @@ live: ## Tests against real Slurm on the sandbox, which stays up (root)
 molecule: ## Molecule: site, idempotence, verify on the sandbox, which stays up (root)
 	@$(GATES) molecule --show
 
-sandbox: ## Just the sandbox Kubernetes (root)
+sandbox: ## Just the sandbox Kubernetes of the tests (root)
 	@$(TOOLS)/sandbox.sh present
+
+sandbox-down: ## Stop and remove it (root)
+	@$(TOOLS)/sandbox.sh absent
 
 shell: ## A shell with this checkout's tools and settings
 	@$(TOOLS)/with-environment.sh bash -i

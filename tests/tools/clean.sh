@@ -15,7 +15,9 @@ case $1 in
     everything)
         [ -d "$SLURM_OPS_CACHE" ] || exit 0
         prepare run
-        sandbox absent
+        for folder in "$SLURM_OPS_CACHE"/sandbox/*/; do
+            [ ! -d "$folder" ] || sandbox "$(basename -- "$folder")" absent
+        done
         as_root "to remove what the sandbox wrote as root" rm -rf -- "$SLURM_OPS_CACHE"
         ;;
     *) die "usage: clean.sh tests|everything" ;;

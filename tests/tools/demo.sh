@@ -16,13 +16,13 @@ case $1 in
         if has_given_cluster; then
             inventory=inventories/demo
         else
-            sandbox present
+            sandbox default present
         fi
         cd "$SLURM_OPS_CHECKOUT"
         exec ansible-playbook --inventory "$inventory" playbooks/site.yml playbooks/demo.yml
         ;;
     down)
-        sandbox absent
+        sandbox default absent
         say "The sandbox is stopped. What was built stays in $SLURM_OPS_CACHE for the next time; make distclean removes it."
         # A cluster of yours is not touched by so short a command.
         has_given_cluster && say "Slurm on your own cluster stays. To remove it:" \

@@ -129,17 +129,18 @@ prepare() { # run|dev
 
 has_given_cluster() { [ -n "${KUBECONFIG:-}${K8S_AUTH_KUBECONFIG:-}${K8S_AUTH_HOST:-}" ]; }
 
-# sandbox present|absent: the sandbox Kubernetes of this machine. Call `prepare` first.
+# sandbox NAME present|absent: a sandbox Kubernetes on this machine. Call `prepare` first.
 sandbox() {
-    local kubeconfig=$SLURM_OPS_CACHE/sandbox/default/kubeconfig
+    local kubeconfig=$SLURM_OPS_CACHE/sandbox/$1/kubeconfig
     local name settings=()
     # sudo forgets the environment; cache and settings must be the same.
     for name in HOME PATH XDG_CACHE_HOME LC_ALL PYTHONDONTWRITEBYTECODE "${!ANSIBLE_@}"; do
         [ -z "${!name:-}" ] || settings+=("$name=${!name}")
     done
     as_root "for the sandbox's network namespaces, cgroups, mounts and the Debian packages that it is built from" \
-        env "${settings[@]}" ansible-playbook "$SLURM_OPS_CHECKOUT/playbooks/sandbox.yml" --extra-vars "sandbox_state=$1" || return
-    if [ "$1" = present ] && [ ! -r "$kubeconfig" ]; then
+        env "${settings[@]}" ansible-playbook "$SLURM_OPS_CHECKOUT/playbooks/sandbox.yml" \
+        --extra-vars "sandbox_name=$1 sandbox_state=$2" || return
+    if [ "$2" = present ] && [ ! -r "$kubeconfig" ]; then
         as_root "to give you the sandbox's kubeconfig" chown -R "$(id -u):$(id -g)" "$(dirname -- "$kubeconfig")"
     fi
 }

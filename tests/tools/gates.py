@@ -16,6 +16,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from copy_checkout import copy_checkout
@@ -29,6 +30,7 @@ HERE = COLLECTIONS / "ansible_collections" / "slurm_ops" / "kubernetes"
 LOGS = CACHE / f"logs-{MARK}"
 TREE = CACHE / f"copy-{MARK}"
 COPY = TREE / "ansible_collections" / "slurm_ops" / "kubernetes"
+CLUSTER_SETTINGS = ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "K8S_AUTH_HOST")
 TOOLS = CHECKOUT / "tests" / "tools"
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 ARGS = shlex.split(os.environ.get("ARGS", ""))
@@ -111,27 +113,29 @@ def molecule() -> list[Step]:
 
 
 def sandbox() -> list[Step]:
-    """The sandbox, unless the caller names a cluster."""
+    """The tests' own sandbox, unless the caller names a cluster."""
     if given_cluster():
         return []
     return [Step("sandbox", [str(TOOLS / "sandbox.sh"), "present"], HERE, timeout=3000)]
 
 
-def stop_sandbox() -> list[Step]:
-    """Leave the machine as it was found; a sandbox that was there before stays."""
-    if given_cluster() or Path(kubeconfig()["KUBECONFIG"]).exists():
-        return []
-    return [Step("sandbox stop", [str(TOOLS / "sandbox.sh"), "absent"], HERE, timeout=300, cleans_up=True)]
+def with_fresh_sandbox(steps: list[Step]) -> list[Step]:
+    """From nothing, and nothing left: the sandbox is made anew, and removed at the end unless KEEP is set."""
+    steps = [replace(step, command=[*step.command[:-1], "fresh"]) if step.name == "sandbox" else step for step in steps]
+    if not os.environ.get("KEEP"):
+        stop = [str(TOOLS / "sandbox.sh"), "absent"]
+        steps.append(Step("sandbox stop", stop, HERE, timeout=300, cleans_up=True))
+    return steps
 
 
 def given_cluster() -> bool:
-    return any(os.environ.get(name) for name in ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "K8S_AUTH_HOST"))
+    return any(os.environ.get(name) for name in CLUSTER_SETTINGS)
 
 
 def kubeconfig() -> dict[str, str]:
     if given_cluster():
         return {}
-    path = str(CACHE / "sandbox" / "default" / "kubeconfig")
+    path = str(CACHE / "sandbox" / "test" / "kubeconfig")
     return {"KUBECONFIG": path, "K8S_AUTH_KUBECONFIG": path}
 
 
@@ -169,17 +173,22 @@ GATES: dict[str, Callable[[], list[Step]]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the project's checks.")
     parser.add_argument("gates", nargs="+", choices=GATES)
-    parser.add_argument("--stop-sandbox", action="store_true", help="stop the sandbox at the end if it was not running")
+    parser.add_argument("--fresh", action="store_true", help="with a new sandbox, which is removed at the end")
     parser.add_argument("--show", action="store_true", help="pass the output of the steps through")
     options = parser.parse_args()
     if ARGS and len(options.gates) > 1:
         parser.error("ARGS are for one of: " + ", ".join(GATES))
+    if options.fresh:
+        # These tests kill what they find in the cluster: never in one that a shell's settings happen to name.
+        for name in CLUSTER_SETTINGS:
+            os.environ.pop(name, None)
     # The steps have sessions of their own, so being told to end has to be passed on: see Runner.run.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     steps = {step.name: step for gate in options.gates for step in GATES[gate]()}
-    if options.stop_sandbox:
-        steps |= {step.name: step for step in stop_sandbox()}
-    return Runner(LOGS, options.show).run(list(steps.values()))
+    if given_cluster() and {"live", "molecule"} & steps.keys():
+        print("Running on the cluster that KUBECONFIG or K8S_AUTH_* names, not on a sandbox.", flush=True)
+    chosen = list(steps.values())
+    return Runner(LOGS, options.show).run(with_fresh_sandbox(chosen) if options.fresh else chosen)
 
 
 if __name__ == "__main__":

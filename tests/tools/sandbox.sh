@@ -3,9 +3,15 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# The sandbox Kubernetes of the tests and the demo: sandbox.sh present|absent
+# The sandbox Kubernetes of the tests, which is not that of the demo: sandbox.sh present|fresh|absent
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
 prepare run
-sandbox "$1"
+case $1 in
+    fresh)
+        sandbox test absent
+        sandbox test present
+        ;;
+    *) sandbox test "$1" ;;
+esac
