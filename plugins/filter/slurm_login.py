@@ -11,8 +11,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.login import facts
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.login import facts
 
 
 def slurm_login(variables: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import names, sshd, sssd, sudoers
@@ -37,6 +37,7 @@ SERVICE_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
 # Where the init container finds its input, see roles/login/files/compose.sh.
 _PASSWORD_PATH = "ldap/password"
 _OWN_SSSD_PATH = "sssd/own.conf"
+_CONFIG_PATHS = {"sudoers": "sudoers", "authorized_keys": "root/authorized_keys"}
 
 
 def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
         _check_sudo(fields)
     if keys := fields.words("login_root_ssh_keys"):
         config["authorized_keys"] = "".join(f"{key}\n" for key in keys)
-    sources = _sources(fields, name, own_sssd)
+    sources = _sources(fields, name, config, own_sssd)
     service_files, service_items = _services(fields)
     result = {
         "sssd": sssd_files,
@@ -74,12 +75,17 @@ def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _sources(fields: Fields, name: str, own_sssd: tuple[str, str] | None) -> list[dict[str, Any]]:
+def _sources(
+    fields: Fields, name: str, config: Iterable[str], own_sssd: tuple[str, str] | None
+) -> list[dict[str, Any]]:
     """Sources of the projected volume: two ConfigMaps of ours, then Secrets."""
     host_keys = fields.text("login_host_keys_secret", f"{name}-login-hostkeys")
     key_files = [f"ssh_host_{kind}_key{end}" for kind in sshd.KEY_TYPES for end in ("", ".pub")]
     sources: list[dict[str, Any]] = [
-        {"configMap": {"name": f"{name}-login-config"}},
+        _config_map(
+            f"{name}-login-config",
+            {"compose.sh": "compose.sh", **{file: _CONFIG_PATHS.get(file, f"sshd/{file}") for file in config}},
+        ),
         _secret(fields.text("slurm_auth_secret", f"{name}-auth"), {"slurm.key": "slurm/slurm.key"}),
         _secret(host_keys, {file: f"hostkeys/{file}" for file in key_files}),
     ]
@@ -107,7 +113,7 @@ def _tls(fields: Fields) -> list[dict[str, Any]]:
         elif secret:
             sources.append(_secret(secret, items))
         else:
-            sources.append({"configMap": {"name": config_map, "items": _items(items)}})
+            sources.append(_config_map(config_map, items))
     if client := fields.text("login_ldap_client_certificate_secret"):
         sources.append(_secret(client, {"tls.crt": "ldap/tls.crt", "tls.key": "ldap/tls.key"}))
     return sources
@@ -125,16 +131,20 @@ def _secret(name: str, items: Mapping[str, str]) -> dict[str, Any]:
     return {"secret": {"name": name, "items": _items(items)}}
 
 
+def _config_map(name: str, items: Mapping[str, str]) -> dict[str, Any]:
+    return {"configMap": {"name": name, "items": _items(items)}}
+
+
 def _items(items: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": key, "path": path} for key, path in items.items()]
 
 
 def _named(sources: list[dict[str, Any]]) -> list[str]:
-    """configmap/NAME/KEY and secret/NAME/KEY of all that is read; configmap/NAME where all keys are."""
+    """configmap/NAME and secret/NAME/KEY of all that is read: a Secret may hold more that is not for us."""
     found = []
     for entry in sources:
         for kind, source in entry.items():
-            keys = [f"/{item['key']}" for item in source.get("items", [])] or [""]
+            keys = [f"/{item['key']}" for item in source["items"]] if kind == "secret" else [""]
             found += [f"{kind.lower()}/{source['name']}{key}" for key in keys]
     return found
 

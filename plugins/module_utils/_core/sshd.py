@@ -17,7 +17,7 @@ from typing import Any
 from .fields import CONTROL_CHARACTERS, Fields, kind_of
 from .problems import Problems, did_you_mean
 
-# Where the Pod has them (roles/login/templates).
+# Where the Pod has them (roles/login/files/compose.sh).
 HOST_KEYS = "/etc/ssh/hostkeys"
 ROOT_KEYS = "/etc/ssh/root/authorized_keys"
 KEY_TYPES = ("ed25519", "ecdsa", "rsa")

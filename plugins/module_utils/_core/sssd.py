@@ -18,11 +18,11 @@ from typing import Any
 from .fields import CONTROL_CHARACTERS, Fields, kind_of
 from .problems import Problems
 
-# Where the Pod has what the options name (roles/login/templates).
-CA_FILE = "/etc/slurm-login/ldap-ca/ca.crt"
+# Where the Pod has what the options name (roles/login/files/compose.sh).
+CA_FILE = "/etc/slurm-login/ca.crt"
 SYSTEM_CA_FILE = "/etc/ssl/certs/ca-certificates.crt"
-CLIENT_CERTIFICATE = "/etc/slurm-login/ldap-client/tls.crt"
-CLIENT_KEY = "/etc/slurm-login/ldap-client/tls.key"
+CLIENT_CERTIFICATE = "/etc/slurm-login/tls.crt"
+CLIENT_KEY = "/etc/slurm-login/tls.key"
 
 REQCERT = ("demand", "hard", "try", "allow", "never")
 
