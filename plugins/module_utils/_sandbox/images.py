@@ -17,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -33,6 +34,7 @@ _CONTENT = "io.containerd.content.v1.content"
 _METADATA = "io.containerd.metadata.v1.bolt"
 _SNAPSHOTS = "io.containerd.snapshotter.v1.overlayfs"
 _COMPLETE = "complete.json"
+_STORE_NAME = re.compile(r"[0-9a-f]{16}")
 # Newer containerds hand this on to the kubelet, which then never deletes the image.
 PINNED = "io.cri-containerd.pinned=pinned"
 
@@ -126,7 +128,7 @@ def prune(directory: Path, used: set[str]) -> list[str]:
     if directory.is_dir():
         with _locked(directory):
             for path in sorted(directory.iterdir()):
-                if path.is_dir() and path.name not in used:
+                if _STORE_NAME.fullmatch(path.name) and path.name not in used:
                     shutil.rmtree(path)
                     removed.append(path.name)
     return removed

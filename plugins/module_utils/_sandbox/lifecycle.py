@@ -114,7 +114,7 @@ def present(settings: Settings, progress: Progress, check: bool) -> Report:
 
 def _archives(settings: Settings, check: bool) -> dict[str, Path]:
     """Identity and path of every archive, our own pause image first."""
-    paths = [settings.cache / "images" / "pause.tar", *settings.image_archives]
+    paths = [settings.cache / "sandbox-images" / "pause.tar", *settings.image_archives]
     content = pause_archive((settings.binaries / "pause").read_bytes())
     if not paths[0].exists() or paths[0].read_bytes() != content:
         if check:

@@ -27,7 +27,7 @@ class NodeImages:
     def __init__(self, settings: Settings, contents: Mapping[str, Path]) -> None:
         self._settings = settings
         self._contents = dict(contents)
-        self.store = Store(settings.cache / "images", contents, settings.runtime)
+        self.store = Store(settings.cache / "sandbox-images", contents, settings.runtime)
 
     def _record(self, node: str) -> Path:
         return self._settings.node_directory(node) / "images.json"
@@ -91,7 +91,7 @@ class NodeImages:
 
 def prune_stores(cache: Path) -> list[str]:
     """Remove stores that no node of any sandbox refers to any more."""
-    directory = cache / "images"
+    directory = cache / "sandbox-images"
     return images.prune(directory, {path.name for path, _record in images.stores(directory) if not _is_unused(path)})
 
 
