@@ -102,21 +102,21 @@ def live() -> list[Step]:
     environment = {"PYTHONPATH": str(COLLECTIONS), **kubeconfig()}
     return [
         *sandbox(),
-        Step("live", [*command, *ARGS], HERE, timeout=3600, env=environment, junit=junit, needs=("sandbox",)),
+        Step("live", [*command, *ARGS], HERE, timeout=2700, env=environment, junit=junit, needs=("sandbox",)),
     ]
 
 
 def molecule() -> list[Step]:
     marker = LOGS / "molecule-verified"
     command = [str(TOOLS / "molecule.sh"), str(marker), *ARGS]
-    return [*sandbox(), Step("molecule", command, HERE, timeout=1800, env=kubeconfig(), needs=("sandbox",))]
+    return [*sandbox(), Step("molecule", command, HERE, timeout=900, env=kubeconfig(), needs=("sandbox",))]
 
 
 def sandbox() -> list[Step]:
     """The tests' own sandbox, unless the caller names a cluster."""
     if given_cluster():
         return []
-    return [Step("sandbox", [str(TOOLS / "sandbox.sh"), "present"], HERE, timeout=3000)]
+    return [Step("sandbox", [str(TOOLS / "sandbox.sh"), "present"], HERE, timeout=1800)]
 
 
 def with_fresh_sandbox(steps: list[Step]) -> list[Step]:
