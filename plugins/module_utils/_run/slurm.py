@@ -14,16 +14,27 @@ import base64
 import binascii
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.versions import PORTS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import SignedToken
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.transport import Answer
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import (
+    GivenToken,
+    SignedToken,
+    TokenSource,
+)
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.transport import (
+    Answer,
+    DirectTransport,
+    Transport,
+)
 
 KEY = "jwt.key"
+PROXY = "proxy"
 
 
 class ServiceProxy:
@@ -45,13 +56,15 @@ class ServiceProxy:
         reply = self._kubernetes.exchange(
             method,
             self._path + path,
-            verb="proxy",
+            verb=PROXY,
             target=self.where,
             body=body,
             headers=headers,
             timeout=timeout,
             idempotent=False,
         )
+        # Counted once, on Slurm's side.
+        self._kubernetes.calls.pop(PROXY, None)
         return Answer(reply.status, reply.headers, reply.body)
 
 
@@ -72,15 +85,30 @@ def jwt_key(kubernetes: KubernetesClient, namespace: str, secret: str) -> bytes:
         raise OperationError(f"{KEY} in Secret {namespace}/{secret} is not base64.", reason="NoKey") from error
 
 
-def slurm_client(
-    kubernetes: KubernetesClient,
-    namespace: str,
-    name: str,
-    calls: Counter[str],
-    *,
-    secret: str = "",
-    user: str = "slurm",
-) -> SlurmClient:
-    """The client of one cluster; one read for its key, nothing else until it is used."""
-    key = jwt_key(kubernetes, namespace, secret or f"{name}-auth")
-    return SlurmClient(ServiceProxy(kubernetes, namespace, f"{name}-restapi"), SignedToken(key, user), calls=calls)
+# Documented in each module that reaches Slurm.
+ARGS_SLURM = ArgumentSpec(
+    {
+        "auth_secret": {"type": "str", "no_log": False},
+        "slurm_url": {"type": "str"},
+        "slurm_token": {"type": "str", "no_log": True},
+    }
+)
+
+
+def client_of(kubernetes: KubernetesClient, params: Mapping[str, Any], calls: Counter[str]) -> SlurmClient:
+    """The Slurm client that a module's options (ARGS_CLUSTER, ARGS_SLURM) ask for.
+
+    Reads the key's Secret unless a token is given; nothing else is done until the client is used.
+    """
+    namespace, name = params["namespace"], params["name"]
+    tokens: TokenSource
+    if params.get("slurm_token"):
+        tokens = GivenToken(params["slurm_token"])
+    else:
+        tokens = SignedToken(jwt_key(kubernetes, namespace, params.get("auth_secret") or f"{name}-auth"))
+    transport: Transport
+    if params.get("slurm_url"):
+        transport = DirectTransport(params["slurm_url"])
+    else:
+        transport = ServiceProxy(kubernetes, namespace, f"{name}-restapi")
+    return SlurmClient(transport, tokens, calls=calls)

@@ -33,6 +33,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.transp
 # Longer than the 30 s after which slurmrestd itself gives up on slurmctld (502).
 TIMEOUT = 40.0
 ATTEMPTS = 3
+# Under which calls that change nothing are counted.
+READ = "get"
 PASSING = frozenset({502, 503, 504})
 # States that take a node away from users: Slurm over REST accepts them without a reason, we do not.
 NEED_REASON = frozenset({"DRAIN", "DOWN", "FAIL"})
@@ -93,7 +95,7 @@ class SlurmClient:
 
     def _negotiate(self) -> None:
         for parser in self._candidates:
-            answer = self._exchange("GET", f"/slurm/{parser}/ping/", None, "ping")
+            answer = self._exchange("GET", f"/slurm/{parser}/ping/", None, READ)
             if answer.status == 404 and (_parsed(answer) or {}).get("kind") != "Status":
                 continue
             self._ping = self._content(answer, "ping slurmctld", wrote=False)
@@ -113,21 +115,22 @@ class SlurmClient:
         path: str,
         what: str,
         *,
-        kind: str = "",
+        kind: str = READ,
         query: Sequence[tuple[str, str | int]] = (),
         body: Any = None,
         plugin: str = "slurm",
     ) -> Mapping[str, Any]:
         """Make one call below /slurm/<parser>/ and return its content; empty for 304.
 
-        ``what`` completes "Slurm refused to ..." in errors, ``kind`` counts the call.
+        ``what`` completes "Slurm refused to ..." in errors; the call is counted as ``kind``, which everything that is
+        no mere read must give.
         Raises SlurmError when Slurm says no, OperationError when there is no answer.
         """
         target = f"/{plugin}/{self.parser}/{path}"
         if query:
             target += "?" + urlencode(query)
         data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
-        answer = self._exchange(method, target, data, kind or path.strip("/").partition("/")[0])
+        answer = self._exchange(method, target, data, kind)
         if answer.status == 304:
             return {}
         return self._content(answer, what, wrote=method != "GET")
@@ -268,9 +271,22 @@ class SlurmClient:
                 body["signal"] = signal
             self.request("DELETE", "jobs/", f"cancel {len(numbers)} jobs", kind="cancel", body=body)
 
+    def requeue_jobs(self, jobs: Iterable[int]) -> None:
+        """Put running batch jobs back into the queue, in one call (26.05 and later)."""
+        numbers = [str(job) for job in jobs]
+        if not numbers:
+            return
+        if self.parser < "v0.0.45":
+            raise OperationError(
+                f"Slurm {self.release} cannot requeue jobs over REST.",
+                reason="NotSupported",
+                hint="Wait for the jobs or cancel them; or run scontrol requeue.",
+            )
+        self.request("POST", "jobs/requeue", f"requeue {len(numbers)} jobs", kind="requeue", body={"jobs": numbers})
+
     def reconfigure(self) -> None:
         """Make slurmctld read its files again. It answers before it has read them: ping and look afterwards."""
-        self.request("GET", "reconfigure/", "reconfigure")
+        self.request("GET", "reconfigure/", "reconfigure", kind="reconfigure")
 
 
 def _token_refused(answer: Answer) -> bool:
