@@ -32,7 +32,7 @@ as_root() {
         return
     fi
     command -v sudo >/dev/null || die "Root is needed $reason, and there is no sudo. Run as root: $*"
-    say "Root is needed $reason: sudo $*"
+    say "Root is needed $reason; using sudo."
     sudo -- "$@"
 }
 
@@ -133,14 +133,19 @@ has_given_cluster() { [ -n "${KUBECONFIG:-}${K8S_AUTH_KUBECONFIG:-}${K8S_AUTH_HO
 sandbox() {
     local kubeconfig=$SLURM_OPS_CACHE/sandbox/$1/kubeconfig
     local name settings=()
-    # sudo forgets the environment; cache and settings must be the same.
-    for name in HOME PATH XDG_CACHE_HOME LC_ALL PYTHONDONTWRITEBYTECODE "${!ANSIBLE_@}"; do
+    # sudo forgets the environment; cache and settings must be the same. What root's Ansible keeps for itself must not
+    # lie where the user's wants to write.
+    for name in HOME LC_ALL PYTHONDONTWRITEBYTECODE "${!ANSIBLE_@}"; do
         [ -z "${!name:-}" ] || settings+=("$name=${!name}")
     done
+    settings+=(PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" XDG_CACHE_HOME="${XDG_CACHE_HOME:-$HOME/.cache}")
+    [ "$(id -u)" -eq 0 ] || settings+=(ANSIBLE_HOME="$SLURM_OPS_CACHE/ansible-root")
     as_root "for the sandbox's network namespaces, cgroups, mounts and the Debian packages that it is built from" \
         env "${settings[@]}" ansible-playbook "$SLURM_OPS_CHECKOUT/playbooks/sandbox.yml" \
         --extra-vars "sandbox_name=$1 sandbox_state=$2" || return
     if [ "$2" = present ] && [ ! -r "$kubeconfig" ]; then
-        as_root "to give you the sandbox's kubeconfig" chown -R "$(id -u):$(id -g)" "$(dirname -- "$kubeconfig")"
+        # The file and the way to it, not the sandbox's data.
+        as_root "to give you the sandbox's kubeconfig" \
+            chown "$(id -u):$(id -g)" "$kubeconfig" "${kubeconfig%/*}" "$SLURM_OPS_CACHE/sandbox"
     fi
 }
