@@ -193,7 +193,7 @@ def corefile(settings: Settings) -> str:
     """Names of the cluster; every other name does not exist, and is said not to at once, as nothing leaves the sandbox."""
     hub = settings.addresses.hub
     return f"""\
-.:53 {{
+cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {{
   bind {hub}
   errors
   health {hub}:8080 {{
@@ -204,14 +204,17 @@ def corefile(settings: Settings) -> str:
     kubeconfig {settings.run / "coredns.kubeconfig"} sandbox-{settings.name}
     pods insecure
     ttl 5
-    fallthrough in-addr.arpa ip6.arpa
   }}
+  cache 5
+  loadbalance
+}}
+.:53 {{
+  bind {hub}
+  errors
   template ANY ANY {{
     rcode NXDOMAIN
     authority ". 60 IN SOA sandbox.invalid. nobody.invalid. 1 60 60 60 60"
   }}
-  cache 5
-  loadbalance
 }}
 """
 
