@@ -90,6 +90,13 @@ def worker(nodeset: NodeSet, cluster: Cluster, problems: Problems, taken: dict[s
             "memory_mib": nodeset.memory_mib,
             "gres": nodeset.gres_spec or None,
         },
+        "size": {
+            "name": nodeset.name,
+            "replicas": nodeset.replicas if nodeset.kind == "replica" else None,
+            "cpus": nodeset.cpus,
+            "memory_mib": nodeset.memory_mib,
+            "gres": nodeset.gres_spec,
+        },
         "partition": None if nodeset.partition is None else {"name": nodeset.name, **nodeset.partition},
         "host_network": options.host_network,
         "node_selector": pod_spec.get("nodeSelector", {}),

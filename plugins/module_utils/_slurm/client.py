@@ -33,6 +33,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.transp
 # Longer than the 30 s after which slurmrestd itself gives up on slurmctld (502).
 TIMEOUT = 40.0
 ATTEMPTS = 3
+# Seconds after which a call is not tried again: 502 comes after 30 s of waiting for slurmctld.
+RETRY_FOR = 15.0
 # Under which calls that change nothing are counted.
 READ = "get"
 PASSING = frozenset({502, 503, 504})
@@ -61,12 +63,14 @@ class SlurmClient:
         timeout: float = TIMEOUT,
         calls: Counter[str] | None = None,
         pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
         self._tokens = tokens
         self._candidates = tuple(parsers)
         self._timeout = timeout
         self._pause = pause
+        self._clock = clock
         self._parser = ""
         self._ping: Mapping[str, Any] = {}
         self.calls: Counter[str] = Counter() if calls is None else calls
@@ -138,15 +142,16 @@ class SlurmClient:
     def _exchange(self, method: str, path: str, body: bytes | None, kind: str) -> Answer:
         """One call with what can be tried again: reads when something is passing, anything when the token was old."""
         renewed = False
+        begun = self._clock()
         for attempt in range(1, ATTEMPTS + 1):
             headers = {"X-SLURM-USER-TOKEN": self._tokens.token(), "Accept": "application/json"}
             if body is not None:
                 headers["Content-Type"] = "application/json"
             self.calls[kind] += 1
-            last = attempt == ATTEMPTS
             try:
                 answer = self._transport.request(method, path, headers, body, self._timeout)
             except OperationError as error:
+                last = attempt == ATTEMPTS or self._clock() - begun > RETRY_FOR
                 if method != "GET" or last or error.reason != "SlurmUnreachable":
                     raise
                 self._pause(0.5 * attempt)
@@ -154,6 +159,7 @@ class SlurmClient:
             if _token_refused(answer) and not renewed and self._tokens.renew():
                 renewed = True
                 continue
+            last = attempt == ATTEMPTS or self._clock() - begun > RETRY_FOR
             if method == "GET" and answer.status in PASSING and not last:
                 self._pause(0.5 * attempt)
                 continue
@@ -192,6 +198,21 @@ class SlurmClient:
     def first_pings(self) -> Sequence[Mapping[str, Any]]:
         """The answer of the ping that was made to find the parser; costs nothing later."""
         return list(self._first_ping().get("pings") or ())
+
+    def require_controller(self) -> Sequence[Mapping[str, Any]]:
+        """The first pings; raises SlurmError when no slurmctld answered, instead of waiting for it at every read."""
+        pings = self.first_pings()
+        if pings and not any(item.get("responding") for item in pings):
+            status = str(pings[0].get("status") or "no answer")
+            number = 1007 if "authentication" in status else 1800
+            raise refused(
+                "ping slurmctld",
+                self._transport.where,
+                200,
+                [{"error": status, "error_number": number}],
+                wrote=False,
+            )
+        return pings
 
     def diag(self) -> Mapping[str, Any]:
         """slurmctld's statistics."""
