@@ -25,7 +25,8 @@ attributes:
       - Values of Secrets are never shown.
   idempotent:
     description:
-      - When run twice in a row outside C(check_mode), with the same arguments, the second invocation indicates no change.
+      - When run twice in a row outside C(check_mode), with the same arguments, the second invocation indicates no
+        change.
       - This assumes that the system controlled by the module has not changed in a relevant way.
     support: full
     details:
@@ -52,7 +53,8 @@ attributes:
       - This module only reads.
   idempotent:
     description:
-      - When run twice in a row outside C(check_mode), with the same arguments, the second invocation indicates no change.
+      - When run twice in a row outside C(check_mode), with the same arguments, the second invocation indicates no
+        change.
       - This assumes that the system controlled by the module has not changed in a relevant way.
     support: full
     details:

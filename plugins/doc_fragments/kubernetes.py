@@ -15,8 +15,8 @@ options:
   kubeconfig:
     description:
       - Path of a kubeconfig file, or its content as a dictionary.
-      - If neither this option nor E(K8S_AUTH_KUBECONFIG) is set, E(KUBECONFIG) is used, else C(~/.kube/config), else the
-        service account of the Pod that runs the module.
+      - If neither this option nor E(K8S_AUTH_KUBECONFIG) is set, E(KUBECONFIG) is used, else C(~/.kube/config), else
+        the service account of the Pod that runs the module.
       - When this option is given, E(K8S_AUTH_HOST) and credentials in the environment are ignored.
     type: raw
   context:
@@ -93,8 +93,8 @@ requirements:
   - kubernetes >= 24.2.0
   - PyYAML >= 5.4
 notes:
-  - The order in which a connection is looked for is option, C(K8S_AUTH_*) environment variable, kubeconfig, service account of the Pod.
-    RV(ignore:auth_source) tells which it was.
+  - A connection is looked for in options, C(K8S_AUTH_*) environment variables, kubeconfig, and the service account of
+    the Pod, in this order. The return value C(auth_source) tells which it was.
   - Calls that can be repeated safely are repeated on HTTP 429 and 5xx and on broken connections, for at most a minute
     (12 seconds as long as the API server has not answered at all).
 """

@@ -20,7 +20,8 @@ options:
     default: false
   wait_timeout:
     description:
-      - Seconds to wait at most. What was done is not undone when they are over; the module fails and says what is still to come.
+      - Seconds to wait at most. When they are over, the module fails and says what is still to come. What was done is
+        not undone.
     type: int
     default: 300
   wait_sleep:

@@ -15,8 +15,8 @@ author:
 description:
   - Makes the objects of a namespace that belong to one set be what the manifests say, in one go. What is missing is
     created, what differs is changed, and what has left the manifests is deleted.
-  - The set is an ApplySet (KEP-3659). A ConfigMap named O(name) remembers which kinds it has members of, and each member
-    carries the label C(applyset.kubernetes.io/part-of).
+  - The set is an ApplySet (KEP-3659). A ConfigMap named O(name) remembers which kinds it has members of, and each
+    member carries the label C(applyset.kubernetes.io/part-of).
   - Objects are written by server-side apply with the field manager C(slurm_ops.kubernetes), so that fields which others
     manage stay theirs.
   - Before anything is written, everything that differs goes through the API server's dry run. A manifest that it
@@ -53,7 +53,8 @@ options:
   state:
     description:
       - With V(present), the set is made to be what O(manifests) says.
-      - With V(absent), every member is deleted, except volumes (see O(delete_volumes)) and namespaces; O(manifests) is not needed.
+      - With V(absent), every member is deleted, except volumes (see O(delete_volumes)) and namespaces. O(manifests) is
+        not needed.
     type: str
     choices: [present, absent]
     default: present
@@ -65,7 +66,8 @@ options:
     default: true
   delete_volumes:
     description:
-      - Whether PersistentVolumeClaims and PersistentVolumes of the set may be deleted too, also those which StatefulSets of the set made.
+      - Whether PersistentVolumeClaims and PersistentVolumes of the set may be deleted too, also those which its
+        StatefulSets made.
     type: bool
     default: false
   adopt:
@@ -76,13 +78,14 @@ options:
     default: false
   force_conflicts:
     description:
-      - Whether to take over fields that another field manager has set to another value. Such a conflict is an error otherwise.
+      - Whether to take over fields that another field manager has set to another value. Such a conflict is an error
+        otherwise.
     type: bool
     default: false
   recreate:
     description:
-      - Whether a StatefulSet may be deleted and made again when a field is to change that the API server does not let be
-        changed (C(volumeClaimTemplates), C(serviceName), C(selector), C(podManagementPolicy)).
+      - Whether a StatefulSet may be deleted and made again when a field is to change that the API server does not let
+        be changed (C(volumeClaimTemplates), C(serviceName), C(selector), C(podManagementPolicy)).
       - Its Pods and volumes are kept and taken over by the new StatefulSet.
     type: bool
     default: false

@@ -33,14 +33,16 @@ options:
     required: true
   data:
     description:
-      - What the Secret shall hold, as a dictionary whose keys are those of the Secret and whose values are dictionaries with
-        one of the following.
+      - What the Secret shall hold, as a dictionary whose keys are those of the Secret and whose values are dictionaries
+        with one of the following.
       - C(bytes) is a number of random bytes.
-      - C(password) is a random password. Its options are C(length), V(32) by default, and C(characters), letters and digits by default.
+      - C(password) is a random password. Its options are C(length), V(32) by default, and C(characters), letters and
+        digits by default.
       - C(ssh_host_key) is V(ed25519), V(rsa) or V(ecdsa). The private key is kept under the key, the public key under
         the key with C(.pub) appended.
-      - C(tls) makes C(ca.crt), C(tls.crt) and C(tls.key), whatever the key is. The certificate is for servers and is signed by a CA of
-        its own, whose key is not kept. Options are C(common_name), C(dns_names), C(ip_addresses), and C(days), V(3650) by default.
+      - C(tls) makes C(ca.crt), C(tls.crt) and C(tls.key), whatever the key is. The certificate is for servers and is
+        signed by a CA of its own, whose key is not kept. Options are C(common_name), C(dns_names), C(ip_addresses), and
+        C(days), V(3650) by default.
       - C(value) is text of your own.
       - Not logged and not returned.
     type: dict
@@ -62,7 +64,8 @@ options:
     default: {}
   immutable:
     description:
-      - With V(true), the Secret is made immutable, so that nobody can change or add keys any more. This cannot be undone.
+      - With V(true), the Secret is made immutable, so that nobody can change or add keys any more. This cannot be
+        undone.
     type: bool
   state:
     description:

@@ -68,6 +68,7 @@ class KubernetesClient:
         self._answered = False
         self._discovered: dict[str, dict[str, paths.Resource]] = {}
         self.calls: Counter[str] = Counter()
+        self.server_date = ""  # of the last answer: the clock by which ages of objects are told
         self.warnings: dict[str, None] = {}
 
     # --- the connection -------------------------------------------------------------------------------------------
@@ -180,9 +181,10 @@ class KubernetesClient:
                 delay = min(0.2 * 2**attempt, 5.0)
                 if (failure.sent and not repeatable) or delay > left:
                     raise self._unreachable(failure, verb, target or path, begun) from failure
-                self._pause(delay * random.uniform(0.7, 1.0))  # noqa: S311 (spreading retries, not a secret)
+                self._pause(delay * random.uniform(0.7, 1.0))
                 continue
             self._answered = True
+            self.server_date = reply.headers.get("Date", self.server_date)
             self._note_warnings(reply)
             if reply.status == 401 and not renewed:
                 renewed = True
@@ -204,12 +206,13 @@ class KubernetesClient:
         host = self.connection.host
         if failure.sent:
             return Unreachable(
-                f"No whole answer from the API server {host} to: {verb} {target} ({failure}; tried for {seconds:.0f} s).",
+                f"No answer from the API server {host} to {verb} {target}: {failure} (tried for {seconds:.0f} s).",
                 reason="Unreachable",
                 hint="It may have been done or not: run again.",
             )
+        source = self.connection.source
         return Unreachable(
-            f"The API server {host} cannot be reached: {failure} (tried for {seconds:.0f} s; {self.connection.source}).",
+            f"The API server {host} cannot be reached: {failure} (tried for {seconds:.0f} s; {source}).",
             reason="Unreachable",
             hint="Check the address, the network and that the API server runs, then run again.",
         )
@@ -247,7 +250,7 @@ class KubernetesClient:
             raise OperationError(
                 f"The cluster has no kind {kind} in {api_version}.",
                 reason="UnknownKind",
-                hint="Check apiVersion and kind; if it is a custom resource, install its CustomResourceDefinition first.",
+                hint="Check apiVersion and kind; for a custom resource, install its CustomResourceDefinition first.",
             ) from None
 
     # --- reading --------------------------------------------------------------------------------------------------
@@ -294,7 +297,7 @@ class KubernetesClient:
             query["fieldSelector"] = fields
         if cached:
             query["resourceVersion"] = "0"
-        items: list[dict[str, Any]] = []  # noqa: UP006 (list is also a method here)
+        items: list[dict[str, Any]] = []
         target = f"{resource.group_resource}{f' in {namespace}' if namespace else ''}"
         restarted = False
         while True:
@@ -310,7 +313,9 @@ class KubernetesClient:
                 query.pop("limit", None)
                 continue
             # Items of a list carry neither apiVersion nor kind.
-            items += [{"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in answer["items"] or ()]
+            items += [
+                {"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in answer["items"] or ()
+            ]
             token = answer["metadata"].get("continue")
             if not token:
                 return items, str(answer["metadata"].get("resourceVersion", ""))
@@ -450,6 +455,14 @@ class KubernetesClient:
         from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.spread import spread
 
         return spread(work, items, workers)
+
+    def log_tail(self, namespace: str, pod: str, container: str, *, lines: int = 5, previous: bool = False) -> str:
+        """Return the last lines of a container's log."""
+        query: dict[str, str | int] = {"container": container, "tailLines": lines, "limitBytes": 4096}
+        if previous:
+            query["previous"] = "true"
+        path = paths.Resource("v1", "Pod", "pods", True).path(namespace, pod, "log")
+        return str(self.request("GET", path, verb="get", target=f"log of Pod {namespace}/{pod}", query=query) or "")
 
     # --- accounting -----------------------------------------------------------------------------------------------
 

@@ -243,7 +243,7 @@ def _merge(files: list[str]) -> dict[str, Any]:
     for path in files:
         try:
             with open(path, encoding="utf-8") as stream:
-                config = yaml.load(stream, Loader=loader)  # noqa: S506 (a safe loader, the C one where there is one)
+                config = yaml.load(stream, Loader=loader)  # the safe loader, in C where there is one
         except FileNotFoundError:
             continue  # A missing file of a KUBECONFIG list is no error for kubectl either; none at all is, below.
         except OSError as error:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
@@ -97,7 +97,7 @@ def explain(status: int, body: Mapping[str, Any], verb: str, target: str, source
     return error("ServerError", f"Cannot {verb} {target}: the API server answered {status}: {text}", "Run again later.")
 
 
-def _forbidden(error: Any, text: str, verb: str, target: str) -> ApiError:
+def _forbidden(error: Callable[..., ApiError], text: str, verb: str, target: str) -> ApiError:
     if "exceeded quota" in text:
         quota = text[text.index("exceeded quota") :]
         return error(
@@ -109,7 +109,8 @@ def _forbidden(error: Any, text: str, verb: str, target: str) -> ApiError:
         return error(
             "PodSecurity",
             f"Cannot {verb} {target}: {text}",
-            "Meet that level in the Pod template, or label the namespace with a lower pod-security.kubernetes.io/enforce.",
+            "Meet that level in the Pod template, or label the namespace with a lower one "
+            "(pod-security.kubernetes.io/enforce).",
         )
     if "is being terminated" in text:
         return error(
@@ -118,7 +119,9 @@ def _forbidden(error: Any, text: str, verb: str, target: str) -> ApiError:
             "Wait until it is gone, then run again.",
         )
     if "admission webhook" in text or "ValidatingAdmissionPolicy" in text:
-        return error("AdmissionDenied", f"Cannot {verb} {target}: {text}", "That policy belongs to the cluster's administrators.")
+        return error(
+            "AdmissionDenied", f"Cannot {verb} {target}: {text}", "That policy belongs to the cluster's administrators."
+        )
     found = re.search(
         r'User "(?P<user>[^"]+)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
         r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)?',
@@ -138,7 +141,7 @@ def _forbidden(error: Any, text: str, verb: str, target: str) -> ApiError:
     )
 
 
-def _conflict(error: Any, body: Mapping[str, Any], text: str, verb: str, target: str) -> ApiError:
+def _conflict(error: Callable[..., ApiError], body: Mapping[str, Any], text: str, verb: str, target: str) -> ApiError:
     causes: Sequence[Mapping[str, Any]] = (body.get("details") or {}).get("causes") or []
     conflicts = [cause for cause in causes if cause.get("reason") == "FieldManagerConflict"]
     if conflicts:
@@ -154,7 +157,7 @@ def _conflict(error: Any, body: Mapping[str, Any], text: str, verb: str, target:
     return error("Conflict", f"Cannot {verb} {target}: {text}", "Somebody changed it at the same moment; run again.")
 
 
-def _invalid(error: Any, body: Mapping[str, Any], text: str, verb: str, target: str) -> ApiError:
+def _invalid(error: Callable[..., ApiError], body: Mapping[str, Any], text: str, verb: str, target: str) -> ApiError:
     causes: Sequence[Mapping[str, Any]] = (body.get("details") or {}).get("causes") or []
     lines = [f"{cause.get('field') or 'object'}: {cause.get('message')}" for cause in causes]
     what = "; ".join(dict.fromkeys(lines)) or text

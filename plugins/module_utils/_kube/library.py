@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to this collection: may change at any time.
 
-"""The third-party libraries that the API client stands on, imported late and with a message that says what to install."""
+"""The third-party libraries that the client stands on: imported late, with a message that says what to install."""
 
 from __future__ import annotations
 

@@ -64,15 +64,19 @@ def service_proxy(namespace: str, service: str, port: int | str, path: str = "",
 _KNOWN = {
     "": (
         "v1",
-        "ConfigMap:configmaps Secret:secrets Service:services ServiceAccount:serviceaccounts Pod:pods Event:events "
-        "PersistentVolumeClaim:persistentvolumeclaims Endpoints:endpoints LimitRange:limitranges "
-        "ResourceQuota:resourcequotas PodTemplate:podtemplates ReplicationController:replicationcontrollers "
-        "/Namespace:namespaces /Node:nodes /PersistentVolume:persistentvolumes",
+        (
+            "ConfigMap:configmaps Secret:secrets Service:services ServiceAccount:serviceaccounts Pod:pods Event:events "
+            "PersistentVolumeClaim:persistentvolumeclaims Endpoints:endpoints LimitRange:limitranges "
+            "ResourceQuota:resourcequotas PodTemplate:podtemplates ReplicationController:replicationcontrollers "
+            "/Namespace:namespaces /Node:nodes /PersistentVolume:persistentvolumes"
+        ),
     ),
     "apps": (
         "v1",
-        "Deployment:deployments StatefulSet:statefulsets DaemonSet:daemonsets ReplicaSet:replicasets "
-        "ControllerRevision:controllerrevisions",
+        (
+            "Deployment:deployments StatefulSet:statefulsets DaemonSet:daemonsets ReplicaSet:replicasets "
+            "ControllerRevision:controllerrevisions"
+        ),
     ),
     "batch": ("v1", "Job:jobs CronJob:cronjobs"),
     "rbac.authorization.k8s.io": (

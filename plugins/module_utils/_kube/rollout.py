@@ -14,7 +14,7 @@ Object = Mapping[str, Any]
 
 
 def missing(item: Object) -> str:
-    """Return what an object still lacks to be ready, in words; empty if it is ready or is of a kind that just exists."""
+    """Return what an object still lacks to be ready, in words; empty if it is ready or of a kind that just exists."""
     if item["metadata"].get("deletionTimestamp"):
         return "being deleted"
     judge = _JUDGES.get((str(item["apiVersion"]).rpartition("/")[0], item["kind"]))
@@ -94,7 +94,9 @@ def _job(item: Object) -> str:
 
 def _pod(item: Object) -> str:
     phase = (item.get("status") or {}).get("phase", "Pending")
-    if phase == "Succeeded" or any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in _conditions(item)):
+    if phase == "Succeeded" or any(
+        entry.get("type") == "Ready" and entry.get("status") == "True" for entry in _conditions(item)
+    ):
         return ""
     return f"the Pod is {'not ready' if phase == 'Running' else phase}"
 

@@ -16,9 +16,9 @@ from typing import Any
 class Action:
     """What is done to which target and why, with the state before and after.
 
-    ``before`` and ``after`` hold only what changes and never a secret. ``diff`` holds whole texts or objects for --diff.
-    ``stage`` groups neighbours that may be done in one call or side by side. ``subject`` is for the one who carries
-    it out and is not returned.
+    ``before`` and ``after`` hold only what changes and never a secret. ``diff`` holds whole texts or objects for
+    --diff. ``stage`` groups neighbours that may be done in one call or side by side. ``subject`` is for the one who
+    carries it out and is not returned.
     """
 
     kind: str

@@ -167,7 +167,11 @@ def terminating(item: Object | None) -> bool:
 
 def stamp(manifest: Object, set_id: str, content_hash: str | None = None) -> dict[str, Any]:
     """Return the manifest as it is sent: with the member label, the content hash and the hash of itself."""
-    result = _with_metadata(manifest, "annotations", {CONTENT_HASH: content_hash}, at_template=True) if content_hash else dict(manifest)
+    result = (
+        _with_metadata(manifest, "annotations", {CONTENT_HASH: content_hash}, at_template=True)
+        if content_hash
+        else dict(manifest)
+    )
     spec = result.get("spec")
     if result["kind"] == "StatefulSet" and isinstance(spec, Mapping) and spec.get("volumeClaimTemplates"):
         # So that the volumes can be found, and deleted when that is asked for, after the StatefulSet is gone.
@@ -288,7 +292,9 @@ def _all_refused(errors: Sequence[OperationError]) -> OperationError:
     if len(errors) == 1:
         return errors[0]
     return OperationError(
-        "\n".join([f"{len(errors)} manifests cannot be applied; nothing was sent.", *(f"  {error}" for error in errors)]),
+        "\n".join(
+            [f"{len(errors)} manifests cannot be applied; nothing was sent.", *(f"  {error}" for error in errors)]
+        ),
         reason=errors[0].reason if len({error.reason for error in errors}) == 1 else "Refused",
     )
 
@@ -358,7 +364,9 @@ def _check_owners(wanted: Mapping[Key, Object], observed: Observed, options: Opt
 
 
 def _maker(live: Object) -> str:
-    managers = [str(entry.get("manager")) for entry in live["metadata"].get("managedFields") or () if entry.get("manager")]
+    managers = [
+        str(entry.get("manager")) for entry in live["metadata"].get("managedFields") or () if entry.get("manager")
+    ]
     return ", ".join(dict.fromkeys(managers)) or "somebody else"
 
 
@@ -383,7 +391,7 @@ def _plan_object(key: Key, manifest: Object, observed: Observed, options: Option
 
 
 def _plan_refused(manifest: Object, live: Object, refused: Refused, options: Options) -> Action:
-    """A change that the API server does not allow: recreate a StatefulSet if that was asked for, else say which field."""
+    """A change that the API server does not allow: recreate a StatefulSet if asked to, else say which field."""
     if not refused.immutable:
         raise OperationError(refused.message, reason=refused.reason, hint=refused.hint)
     if group_kind(manifest) != "StatefulSet.apps":
@@ -415,7 +423,11 @@ def _action(kind: str, manifest: Object, before: Any, after: Any, why: str) -> A
         kind=kind,
         target=describe(manifest),
         why=why,
-        before={path: _short(old) for path, (old, _new) in short.items()} if short else None if before is None else "present",
+        before={path: _short(old) for path, (old, _new) in short.items()}
+        if short
+        else None
+        if before is None
+        else "present",
         after={path: _short(new) for path, (_old, new) in short.items()} if short else "present",
         diff=(hidden_before, hidden_after),
         stage=f"{kind} {group_kind(manifest)}",
@@ -482,4 +494,6 @@ def _parent_action(live: Object | None, manifest: dict[str, Any]) -> Action:
     why = "remembers what the set has members of"
     if live is None:
         return _action("create", manifest, None, manifest, why)
-    return _action("update", manifest, readable(live), {**manifest, "data": live["data"]} if "data" in live else manifest, why)
+    return _action(
+        "update", manifest, readable(live), {**manifest, "data": live["data"]} if "data" in live else manifest, why
+    )

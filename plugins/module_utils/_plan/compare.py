@@ -33,11 +33,24 @@ _MERGED_LISTS = {
     "ownerReferences": ("uid",),
 }
 # Below these keys values are quantities, which the server writes in its own way (1000m becomes 1).
-_QUANTITY_PARENTS = frozenset({"requests", "limits", "capacity", "hard", "default", "defaultRequest", "max", "min", "overhead"})
+_QUANTITY_PARENTS = frozenset(
+    {"requests", "limits", "capacity", "hard", "default", "defaultRequest", "max", "min", "overhead"}
+)
 _QUANTITY_KEYS = frozenset({"sizeLimit", "divisor"})
 # Fields without a pointer behind them: the server drops them when they are false or empty.
 _DROPPED_WHEN_EMPTY = frozenset(
-    {"value", "readOnly", "hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "publishNotReadyAddresses", "suspend"}
+    {
+        "value",
+        "readOnly",
+        "hostNetwork",
+        "hostPID",
+        "hostIPC",
+        "stdin",
+        "stdinOnce",
+        "tty",
+        "publishNotReadyAddresses",
+        "suspend",
+    }
 )
 
 _SUFFIXES = {

@@ -59,11 +59,13 @@ def _parsed(text: str, number: int) -> list[Any]:
     import yaml
 
     try:
-        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # noqa: S506
+        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
-        raise _malformed(f"Manifest {number} is not YAML{place}: {getattr(error, 'problem', None) or 'unreadable'}") from None
+        raise _malformed(
+            f"Manifest {number} is not YAML{place}: {getattr(error, 'problem', None) or 'unreadable'}"
+        ) from None
 
 
 def _malformed(what: str, hint: str = "Correct the manifest; nothing was sent.") -> OperationError:
@@ -74,7 +76,11 @@ def describe(manifest: Mapping[str, Any]) -> str:
     """Return "Kind namespace/name" as messages name an object."""
     metadata = manifest.get("metadata") or {}
     name = metadata.get("name", "?")
-    return f"{manifest.get('kind', '?')} {metadata['namespace']}/{name}" if metadata.get("namespace") else f"{manifest.get('kind', '?')} {name}"
+    return (
+        f"{manifest.get('kind', '?')} {metadata['namespace']}/{name}"
+        if metadata.get("namespace")
+        else f"{manifest.get('kind', '?')} {name}"
+    )
 
 
 def checked(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +123,9 @@ def _secret_data(manifest: dict[str, Any]) -> None:
         try:
             data[key] = base64.b64encode(base64.b64decode(value.encode(), validate=False)).decode()
         except (AttributeError, binascii.Error, ValueError):
-            raise _malformed(f"{describe(manifest)}: data.{key} is not base64 text", "Use stringData for plain text.") from None
+            raise _malformed(
+                f"{describe(manifest)}: data.{key} is not base64 text", "Use stringData for plain text."
+            ) from None
     for key, value in (manifest.pop("stringData", None) or {}).items():
         if not isinstance(value, str):
             raise _malformed(f"{describe(manifest)}: stringData.{key} is not a string", "Put it in quotes.")
@@ -158,7 +166,8 @@ def restart_references(manifest: Mapping[str, Any]) -> list[tuple[str, str, str]
         name, _, key = rest.partition("/")
         if kind.lower() not in kinds or not name:
             raise _malformed(
-                f"{describe(manifest)}: {RESTART_ON} names {entry!r}", "Write configmap/NAME, secret/NAME or configmap/NAME/KEY."
+                f"{describe(manifest)}: {RESTART_ON} names {entry!r}",
+                "Write configmap/NAME, secret/NAME or configmap/NAME/KEY.",
             )
         found.append((kinds[kind.lower()], name, key))
     return found
@@ -170,7 +179,9 @@ def readable(live: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     result = {key: value for key, value in live.items() if key != "status"}
     metadata = {key: value for key, value in (live.get("metadata") or {}).items() if key not in _SERVER_METADATA}
-    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in _NOISE_ANNOTATIONS}
+    annotations = {
+        key: value for key, value in (metadata.get("annotations") or {}).items() if key not in _NOISE_ANNOTATIONS
+    }
     metadata.pop("annotations", None)
     if annotations:
         metadata["annotations"] = annotations

@@ -238,7 +238,9 @@ def plan(wanted: Wanted, live: Mapping[str, Any] | None) -> tuple[Change, list[A
         after["immutable"] = part["immutable"]
     new = [key for key in keys if key not in have]
     reasons = [f"{', '.join(new)} missing"] if new else []
-    reasons += [f"given value of {', '.join(key for key in keys if key in have)} differs"] if len(new) < len(keys) else []
+    reasons += (
+        [f"given value of {', '.join(key for key in keys if key in have)} differs"] if len(new) < len(keys) else []
+    )
     reasons += ["labels or annotations differ"] if change.labels or change.annotations else []
     reasons += ["not immutable yet"] if change.immutable else []
     return change, [_action("update", wanted, before, after, "; ".join(reasons), live)]
@@ -299,4 +301,8 @@ def _action(
 
 
 def _keys(item: Mapping[str, Any] | None) -> dict[str, str] | None:
-    return None if item is None else {key: str(value) if value else HIDDEN for key, value in (item.get("data") or {}).items()}
+    return (
+        None
+        if item is None
+        else {key: str(value) if value else HIDDEN for key, value in (item.get("data") or {}).items()}
+    )

@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import Seen
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths, rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import applyset as planner
@@ -18,7 +19,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyset import Key, Object
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout import Rollout
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import wait_until
 
 CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
 SECRET = paths.Resource("v1", "Secret", "secrets", True)
@@ -81,7 +83,7 @@ class ApplySet:
         own_parent = resource.group_kind == "ConfigMap" and metadata["name"] == self._options.name
         if own_parent and metadata["namespace"] == self._options.namespace:
             raise OperationError(
-                f"ConfigMap {metadata['namespace']}/{metadata['name']} has the name of the set, whose parent is a ConfigMap too.",
+                f"{manifests.describe({**manifest, 'metadata': metadata})} has the name of the set's own ConfigMap.",
                 reason="NameClash",
                 hint="Give the set another name.",
             )
@@ -181,7 +183,11 @@ class ApplySet:
         metadata = item["metadata"]
         if action.kind in ("prune", "delete"):
             self._client.delete(
-                self._resource(item), metadata.get("namespace"), metadata["name"], uid=metadata.get("uid"), propagation="Background"
+                self._resource(item),
+                metadata.get("namespace"),
+                metadata["name"],
+                uid=metadata.get("uid"),
+                propagation="Background",
             )
             self._deleted[planner.key_of(item)] = item
             return
@@ -216,32 +222,40 @@ class ApplySet:
         """Wait until every object of the set is ready, or, for an absent set, gone."""
         if not self._params["wait"]:
             return
+        what = f"{self._options.namespace}/{self._options.name}"
+        if not self._present:
+            self._wait_for(self._look_gone, f"The removal of {what}")
+            return
+        watched = {
+            manifests.describe(manifest): self._resource(manifest)
+            for manifest in self._wanted.values()
+            if rollout.waits_for(manifest["apiVersion"], manifest["kind"])
+        }
+        fresh = [action.target for action in self._run.actions if action.done]
+        watch = Rollout(self._client, lambda: self._read_workloads(watched.values()), list(watched), fresh)
+        try:
+            self._wait_for(watch.look, f"The rollout of {what}")
+        finally:
+            self._run.actions += watch.repairs
+            for right in watch.blind_spots:
+                self._run.warn(f"Without the right to {right}, some failures are only seen when wait_timeout is over.")
+
+    def _wait_for(self, look: Callable[[], Seen], what: str) -> None:
         wait_until(
-            self._look_ready if self._present else self._look_gone,
-            f"The {'rollout' if self._present else 'removal'} of {self._options.namespace}/{self._options.name}",
+            look,
+            what,
             timeout=self._params["wait_timeout"],
             interval=self._params["wait_sleep"],
             progress=self._run.progress,
         )
 
-    def _look_ready(self) -> Seen:
-        remaining: list[str] = []
-        places = {(manifest["kind"], key.namespace): manifest for key, manifest in self._wanted.items()}
+    def _read_workloads(self, resources: Iterable[paths.Resource]) -> Iterable[Object]:
+        """List the members that become ready some time: one call for each kind and namespace."""
         label = f"{manifests.PART_OF}={self._options.set_id}"
-        for (kind, namespace), manifest in places.items():
-            if not rollout.waits_for(manifest["apiVersion"], kind):
-                continue
-            live = {
-                planner.key_of(item): item
-                for item in self._client.list(self._resource(manifest), namespace or None, labels=label)
-            }
-            for key in self._wanted:
-                if key.group_kind == planner.group_kind(manifest) and key.namespace == namespace:
-                    item = live.get(key)
-                    lacks = rollout.missing(item) if item is not None else "not there"
-                    if lacks:
-                        remaining.append(f"{manifests.describe(self._wanted[key])}: {lacks}")
-        return Seen(remaining)
+        kinds = {resource.group_kind: resource for resource in resources}
+        places = sorted({(key.group_kind, key.namespace) for key in self._wanted if key.group_kind in kinds})
+        for kind, namespace in places:
+            yield from self._client.list(kinds[kind], namespace or None, labels=label)
 
     def _look_gone(self) -> Seen:
         remaining: list[str] = []

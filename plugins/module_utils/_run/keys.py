@@ -52,7 +52,7 @@ def ssh_host_key(name: str, kind: str, existing: bytes | None = None) -> dict[st
             private = serialization.load_ssh_private_key(existing, password=None)
         except (ValueError, TypeError):
             raise OperationError(
-                f"The key {name} of the Secret is no private key that can be read, so {name}.pub cannot be made from it.",
+                f"The key {name} of the Secret is no readable private key, so {name}.pub cannot be made from it.",
                 reason="Incomplete",
                 hint=f"Add {name}.pub by hand, or delete {name} so that both are made anew.",
             ) from None
@@ -70,7 +70,7 @@ def ssh_host_key(name: str, kind: str, existing: bytes | None = None) -> dict[st
 
 
 def certificate(arguments: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return ca.crt, tls.crt and tls.key: a server certificate of a CA that signs this once, its key being thrown away."""
+    """Return ca.crt, tls.crt and tls.key: a server's certificate, from a CA whose key is thrown away at once."""
     import datetime
     import ipaddress
 
@@ -82,13 +82,15 @@ def certificate(arguments: Mapping[str, Any]) -> dict[str, bytes]:
     except ImportError as error:
         raise _missing_cryptography(error) from error
 
-    names: list[x509.GeneralName] = [x509.DNSName(item) for item in arguments["dns_names"] or [arguments["common_name"]]]
+    names: list[x509.GeneralName] = [
+        x509.DNSName(item) for item in arguments["dns_names"] or [arguments["common_name"]]
+    ]
     try:
         names += [x509.IPAddress(ipaddress.ip_address(item)) for item in arguments["ip_addresses"]]
     except ValueError as error:
         raise OperationError(f"ip_addresses: {error}.", reason="Malformed", hint="Nothing was sent.") from error
 
-    begin = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=5)  # clocks differ
+    begin = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5)  # clocks differ
     end = begin + datetime.timedelta(days=arguments["days"], minutes=5)
     ca_key = ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{arguments['common_name'][:61]} CA")])

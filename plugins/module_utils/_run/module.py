@@ -33,6 +33,8 @@ class Run:
         self.params = params
         self.progress = Progress(name)
         self.slurm_calls: Counter[str] = Counter()
+        self.actions: list[Action] = []  # the plan; an operation may add what it mended while it waited
+        self._warnings: list[str] = []
         self._kubernetes: KubernetesClient | None = None
 
     @property
@@ -48,10 +50,16 @@ class Run:
         """The calls made so far, by verb."""
         return self._kubernetes.calls if self._kubernetes else Counter()
 
+    def warn(self, text: str) -> None:
+        """Tell something that is no error, once."""
+        if text not in self._warnings:
+            self._warnings.append(text)
+
     @property
     def warnings(self) -> Sequence[str]:
-        """What the API server warned of."""
-        return list(self._kubernetes.warnings) if self._kubernetes else []
+        """What is to be told at the end: ours, and what the API server warned of."""
+        server = self._kubernetes.warnings if self._kubernetes else ()
+        return [*self._warnings, *(f"Kubernetes API server: {text}" for text in server)]
 
     def close(self) -> None:
         """Close the connections."""
@@ -77,6 +85,8 @@ class Operation(Protocol):
 
 class Module(AnsibleModule):  # type: ignore[misc]
     """AnsibleModule that keeps sensitive options out of logs and results without blacking out every equal string."""
+
+    argument_spec: dict[str, Any]
 
     def __init__(self, arguments: ArgumentSpec, **more: Any) -> None:
         self._sensitive = arguments.sensitive
@@ -106,21 +116,20 @@ def run(arguments: ArgumentSpec, operation: Callable[[Run], Operation]) -> None:
     begun = time.monotonic()
     module = Module(arguments, supports_check_mode=True)
     context = Run(module.params, str(module.params.get("name") or module._name))
-    actions: Sequence[Action] = ()
     try:
         work = operation(context)
-        actions = work.plan()
+        context.actions += work.plan()
         if not module.check_mode:
-            for batch in stages(actions):
+            for batch in stages(context.actions):
                 work.act(batch)
             work.wait()
         result = dict(work.result())
-    except Exception as error:
-        _fail(module, context, begun, actions, error)
+    except Exception as error:  # noqa: BLE001 (not swallowed: told with its type)
+        _fail(module, context, begun, error)
     finally:
         context.close()
-    changed = bool(actions) if module.check_mode else any(action.done for action in actions)
-    module.exit_json(changed=changed, remaining=[], **_common(module, context, begun, actions), **result)
+    changed = bool(context.actions) if module.check_mode else any(action.done for action in context.actions)
+    module.exit_json(changed=changed, remaining=[], **_common(module, context, begun), **result)
 
 
 def report(arguments: ArgumentSpec, read: Callable[[Run], Mapping[str, Any]]) -> None:
@@ -130,11 +139,11 @@ def report(arguments: ArgumentSpec, read: Callable[[Run], Mapping[str, Any]]) ->
     context = Run(module.params, str(module.params.get("name") or module._name))
     try:
         result = dict(read(context))
-    except Exception as error:
-        _fail(module, context, begun, (), error)
+    except Exception as error:  # noqa: BLE001 (not swallowed: told with its type)
+        _fail(module, context, begun, error)
     finally:
         context.close()
-    common = _common(module, context, begun, ())
+    common = _common(module, context, begun)
     module.exit_json(changed=False, api_calls=common["api_calls"], duration=common["duration"], **result)
 
 
@@ -149,40 +158,32 @@ def stages(actions: Sequence[Action]) -> list[list[Action]]:
     return groups
 
 
-def _common(module: Module, context: Run, begun: float, actions: Sequence[Action]) -> dict[str, Any]:
+def _common(module: Module, context: Run, begun: float) -> dict[str, Any]:
     for warning in context.warnings:
-        module.warn(f"Kubernetes API server: {warning}")
+        module.warn(warning)
     values: dict[str, Any] = {
-        "actions": [action.result() for action in actions],
+        "actions": [action.result() for action in context.actions],
         "api_calls": api_calls(context.kubernetes_calls, context.slurm_calls),
         "duration": round(time.monotonic() - begun, 3),
     }
     if module._diff:
-        values["diff"] = diffs(actions)
+        values["diff"] = diffs(context.actions)
     return values
 
 
-def _fail(module: Module, context: Run, begun: float, actions: Sequence[Action], error: Exception) -> NoReturn:
-    common = _common(module, context, begun, actions)
-    changed = any(action.done for action in actions)
+def _fail(module: Module, context: Run, begun: float, error: Exception) -> NoReturn:
+    """End with what went wrong, what was done before it, and what was not."""
+    left = [f"{action.kind} {action.target}" for action in context.actions if not action.done]
+    so_far = done_and_not(context.actions) if left else ""
+    values = _common(module, context, begun) | {
+        "changed": any(action.done for action in context.actions),
+        "exception": "".join(traceback.format_exception(error)),
+    }
     if isinstance(error, OperationError):
-        left = [f"{action.kind} {action.target}" for action in actions if not action.done]
-        sentence = done_and_not(actions) if left else ""
-        module.fail_json(
-            msg=f"{error}{sentence}",
-            reason=error.reason,
-            hint=error.hint,
-            remaining=list(error.remaining) or left,
-            changed=changed,
-            exception="".join(traceback.format_exception(error)),
-            **common,
-        )
-    module.fail_json(
-        msg=f"Unexpected {type(error).__name__}: {error}.{done_and_not(actions)} This is a defect; please report it.",
-        reason="Unexpected",
-        hint="",
-        remaining=[f"{action.kind} {action.target}" for action in actions if not action.done],
-        changed=changed,
-        exception="".join(traceback.format_exception(error)),
-        **common,
-    )
+        values |= {"reason": error.reason, "hint": error.hint, "remaining": list(error.remaining) or left}
+        message = f"{error}{so_far}"
+    else:
+        values |= {"reason": "Unexpected", "hint": "This is a defect; please report it.", "remaining": left}
+        message = f"Unexpected {type(error).__name__}: {error}.{so_far} This is a defect; please report it."
+    module.fail_json(msg=message, **values)
+    raise SystemExit(1)  # fail_json does not return

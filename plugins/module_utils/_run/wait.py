@@ -9,35 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import Seen, Trouble
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.progress import Progress
 
+__all__ = ["Seen", "Trouble", "wait_until"]
+
 FIRST_PAUSE = 0.2  # seconds; pauses grow from here to what the user set, so that what is quick is seen at once
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """Something that keeps the wait from ending well.
-
-    ``key`` is the same as long as it is the same trouble. Once it has lasted ``grace`` seconds the wait fails; what
-    can never heal has a grace of 0.
-    """
-
-    key: str
-    text: str
-    grace: float
-    reason: str = "Failed"
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One look: what is still to come (for people), and what stands in the way."""
-
-    remaining: Sequence[str] = ()
-    troubles: Sequence[Trouble] = field(default=())
+LULL = 5.0  # seconds that a trouble may be out of sight and still be the same one: a container tried again, say
 
 
 def wait_until(
@@ -52,15 +32,16 @@ def wait_until(
 ) -> None:
     """Look until nothing remains. Raises OperationError (Timeout, or the trouble's reason) with what remains."""
     begun = clock()
-    since: dict[str, float] = {}
+    spans: dict[str, tuple[float, float]] = {}  # trouble: first and last time it was seen
     delay = min(FIRST_PAUSE, interval)
     while True:
         seen = look()
         now = clock()
         if not seen.remaining:
             return
-        since = {trouble.key: since.get(trouble.key, now) for trouble in seen.troubles}
-        lasting = [trouble for trouble in seen.troubles if now - since[trouble.key] >= trouble.grace]
+        spans = {key: span for key, span in spans.items() if now - span[1] <= LULL}
+        spans |= {trouble.key: (spans.get(trouble.key, (now, now))[0], now) for trouble in seen.troubles}
+        lasting = [trouble for trouble in seen.troubles if now - spans[trouble.key][0] >= trouble.grace]
         if lasting:
             raise _failed(what, now - begun, lasting, seen)
         left = begun + timeout - now
@@ -82,10 +63,15 @@ def _failed(what: str, seconds: float, troubles: Sequence[Trouble], seen: Seen) 
     if len(unique) == 1:
         only = troubles[0]
         return OperationError(
-            f"{what} failed after {seconds:.0f} s: {only.text}.", reason=only.reason, remaining=seen.remaining, hint=only.hint
+            f"{what} failed after {seconds:.0f} s: {only.text}.",
+            reason=only.reason,
+            remaining=seen.remaining,
+            hint=only.hint,
         )
     lines = [f"{what} failed after {seconds:.0f} s:"]
-    lines += [f"  {trouble.text}; {trouble.hint}" if trouble.hint else f"  {trouble.text}" for trouble in unique.values()]
+    lines += [
+        f"  {trouble.text}; {trouble.hint}" if trouble.hint else f"  {trouble.text}" for trouble in unique.values()
+    ]
     return OperationError("\n".join(lines), reason=troubles[0].reason, remaining=seen.remaining)
 
 
