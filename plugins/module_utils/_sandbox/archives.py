@@ -81,15 +81,15 @@ def _encode(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, sort_keys=True).encode()
 
 
-def pause_archive(program: bytes, name: str = PAUSE_IMAGE) -> bytes:
-    """An OCI archive with the pause image. The same program gives the same bytes."""
-    layer = _tar({"pause": (program, 0o755)})
+def image_archive(name: str, files: Mapping[str, tuple[bytes, int]], config: Mapping[str, Any]) -> bytes:
+    """An OCI archive with one image of one layer. The same files (content and mode of each path) give the same bytes."""
+    layer = _tar(files)
     compressed = gzip.compress(layer, mtime=0)
     machine = {"architecture": architecture(), "os": "linux"}
-    config = _encode(
+    configuration = _encode(
         {
             **machine,
-            "config": {"Entrypoint": ["/pause"], "User": "65534:65534", "WorkingDir": "/"},
+            "config": dict(config),
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
         }
     )
@@ -97,7 +97,7 @@ def pause_archive(program: bytes, name: str = PAUSE_IMAGE) -> bytes:
         {
             "schemaVersion": 2,
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": _descriptor("config.v1+json", config),
+            "config": _descriptor("config.v1+json", configuration),
             "layers": [_descriptor("layer.v1.tar+gzip", compressed)],
         }
     )
@@ -108,7 +108,16 @@ def pause_archive(program: bytes, name: str = PAUSE_IMAGE) -> bytes:
             "manifests": [_descriptor("manifest.v1+json", manifest, platform=machine, annotations=annotations)],
         }
     )
-    blobs = {f"blobs/sha256/{hashlib.sha256(b).hexdigest()}": (b, 0o644) for b in (compressed, config, manifest)}
+    blobs = {
+        f"blobs/sha256/{hashlib.sha256(blob).hexdigest()}": (blob, 0o644)
+        for blob in (compressed, configuration, manifest)
+    }
     return _tar(
         {"oci-layout": (_encode({"imageLayoutVersion": "1.0.0"}), 0o644), "index.json": (index, 0o644), **blobs}
     )
+
+
+def pause_archive(program: bytes) -> bytes:
+    """The image of the container that holds a Pod's namespaces."""
+    config = {"Entrypoint": ["/pause"], "User": "65534:65534", "WorkingDir": "/"}
+    return image_archive(PAUSE_IMAGE, {"pause": (program, 0o755)}, config)
