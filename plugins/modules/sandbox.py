@@ -15,8 +15,9 @@ description:
   - Runs etcd, API server (RBAC, NodeRestriction), controller manager, scheduler, CoreDNS, a volume provisioner and, for
     each node, a kubelet, a containerd and a kube-proxy as ordinary processes in private namespaces of Linux.
     Each node has its own network, mounts and host name.
-  - Nothing of the machine is reconfigured and nothing can leave the sandbox. A container runtime that the machine has is left alone.
-  - Programs and images come from the role P(slurm_ops.kubernetes.sandbox#role), which is the usual way to use this module.
+  - Nothing can leave the sandbox, and nothing of the machine is reconfigured but, where it is too low,
+    the limit C(fs.inotify.max_user_instances). A container runtime that the machine has is left alone.
+  - Programs and images come from the role P(slurm_ops.kubernetes.sandbox#role), the usual way to use this module.
 version_added: "1.0.0"
 author:
   - slurm_ops.kubernetes authors (@slurm-ops)
@@ -35,7 +36,8 @@ attributes:
     support: full
   idempotent:
     description:
-      - When run twice in a row outside C(check_mode), with the same arguments, the second invocation indicates no change.
+      - When run twice in a row outside C(check_mode), with the same arguments, the second invocation indicates
+        no change.
       - This assumes that the system controlled by the module has not changed in a relevant way.
     support: full
 options:
@@ -46,7 +48,8 @@ options:
     default: default
   state:
     description:
-      - With V(present) it runs as the options say. What does not run, does not answer or runs with another configuration is (re)started.
+      - With V(present) it runs as the options say. What does not run, does not answer or runs with another
+        configuration is (re)started.
       - With V(stopped) no process, mount, interface, route or control group of it is left, but its data is.
         Running it again continues with the same cluster.
       - With V(absent) its data is removed too.
@@ -54,7 +57,9 @@ options:
     choices: [present, stopped, absent]
     default: present
   nodes:
-    description: Number of nodes, named C(node1) and so on. Each reports all processors and memory of the machine as its own.
+    description:
+      - Number of nodes, named C(node1) and so on.
+      - Each reports all processors and memory of the machine as its own.
     type: int
     default: 2
   node_labels:
@@ -66,7 +71,8 @@ options:
   kwok_nodes:
     description:
       - Number of simulated Nodes, named C(kwok-00000) and so on. They exist in the API only, where kwok plays them.
-      - They have the taint C(kwok.x-k8s.io/node=fake:NoSchedule), the annotation C(kwok.x-k8s.io/node=fake) and the label C(type=kwok).
+      - They have the taint C(kwok.x-k8s.io/node=fake:NoSchedule), the annotation C(kwok.x-k8s.io/node=fake) and the
+        label C(type=kwok).
     type: int
     default: 0
   kwok_capacity:
@@ -87,7 +93,8 @@ options:
     description: Directory under which C(usr/bin/containerd), C(usr/sbin/runc) and C(usr/lib/cni) are. Needed to start.
     type: path
   cache:
-    description: Directory for what sandboxes share. C(~/.cache/slurm_ops.kubernetes), or below C($XDG_CACHE_HOME), if not given.
+    description:
+      - Directory for what sandboxes share. C(~/.cache/slurm_ops.kubernetes), or below C($XDG_CACHE_HOME), if not given.
     type: path
   directory:
     description: Directory for the data of this sandbox. C(sandbox/) and the name, below O(cache), if not given.
@@ -98,7 +105,8 @@ options:
   network:
     description:
       - A private IPv4 network of size /16 that everything in the sandbox uses. It must not be routed on the machine.
-      - The first free one of C(10.120.0.0/16) to C(10.127.0.0/16) if not given. It is kept until the sandbox is removed.
+      - The first free one of C(10.120.0.0/16) to C(10.127.0.0/16) if not given.
+      - It is kept until the sandbox is removed.
     type: str
   grace_period:
     description: Seconds that Pods get to end by themselves with O(state=stopped).
@@ -233,7 +241,8 @@ def settings_from(params: dict[str, Any], directory: Path, cache: Path, kubeconf
 def main() -> None:
     """Bring the sandbox into the wanted state."""
     begun = time.monotonic()
-    module = AnsibleModule(OPTIONS, supports_check_mode=True, required_if=[("state", "present", ["binaries", "runtime"])])
+    required = [("state", "present", ["binaries", "runtime"])]
+    module = AnsibleModule(OPTIONS, supports_check_mode=True, required_if=required)
     params = module.params
     if os.geteuid() != 0:
         module.fail_json(msg="A sandbox needs root: it makes namespaces, mounts, interfaces and control groups.")

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The sandbox itself: what it offers, that it heals, and that nothing of it is left when it has been stopped.
 
-It is another one than that of the other tests and runs beside it. The tests follow one life of it, in the order in which
-they are written: each finds it running, and leaves it so.
+It is another one than that of the other tests and runs beside it. The tests follow one life of it, in the order in
+which they are written: each finds it running, and leaves it so.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox import archives, processes
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.settings import (
     cgroup_name,
@@ -334,9 +335,7 @@ def test_network_policies_are_accepted(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "containerd-node1", "kubelet-node2", "provisioner"])
-def test_a_killed_component_is_repaired(
-    sandbox: Sandbox, make_pods: Callable[..., None], component: str
-) -> None:
+def test_a_killed_component_is_repaired(sandbox: Sandbox, make_pods: Callable[..., None], component: str) -> None:
     make_pods(_pod("bystander", "node1"))
     pids = sandbox.result()["processes"]
     os.kill(pids[component], signal.SIGKILL)
@@ -426,6 +425,12 @@ def test_a_range_that_is_routed_already_is_refused(sandbox: Sandbox) -> None:
     assert not (sandbox.cache / "sandbox" / f"{NAME}-x").exists()
 
 
+def _remembers(kube: Kube) -> bool:
+    if not _is_ready(kube.get(f"{_PODS}/kept")):
+        return False
+    return kube.exec("default", "kept", ["cat", "/data/file"]).stdout == "remembered\n"
+
+
 def test_stopped_leaves_nothing_and_a_start_finds_the_same_state(sandbox: Sandbox) -> None:
     kube = sandbox.kube()
     claims = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -449,12 +454,7 @@ def test_stopped_leaves_nothing_and_a_start_finds_the_same_state(sandbox: Sandbo
     started = sandbox.result()
     assert started["duration"] < 30
     kube = sandbox.kube()
-    kube.wait(
-        lambda: kube.exec("default", "kept", ["cat", "/data/file"]).stdout if _is_ready(kube.get(f"{_PODS}/kept")) else "",
-        lambda text: text == "remembered\n",
-        timeout=90,
-        what="the Pod runs again and has its data",
-    )
+    kube.wait(lambda: _remembers(kube), bool, timeout=90, what="the Pod runs again and has its data")
     assert sandbox.run().changed == []
     kube.delete(f"{_PODS}/kept", gracePeriodSeconds=0)
     kube.delete(f"{claims}/kept")

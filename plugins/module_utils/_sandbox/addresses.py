@@ -5,8 +5,8 @@
 
 """Which address is whose: everything a sandbox uses is cut from one /16 network.
 
-``.0.0/30`` links the machine to the hub (control plane), ``.1.0/24`` joins hub and nodes, ``.32.0/19`` is for the Pods of
-simulated Nodes (nobody answers there), ``.64.0/18`` for Services, ``.128.0/17`` for Pods: a /24 for each node.
+``.0.0/30`` links the machine to the hub (control plane), ``.1.0/24`` joins hub and nodes, ``.32.0/19`` is for the Pods
+of simulated Nodes (nobody answers there), ``.64.0/18`` for Services, ``.128.0/17`` for Pods: a /24 for each node.
 """
 
 from __future__ import annotations

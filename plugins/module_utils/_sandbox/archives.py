@@ -82,7 +82,7 @@ def _encode(document: Mapping[str, Any]) -> bytes:
 
 
 def image_archive(name: str, files: Mapping[str, tuple[bytes, int]], config: Mapping[str, Any]) -> bytes:
-    """An OCI archive with one image of one layer. The same files (content and mode of each path) give the same bytes."""
+    """An OCI archive with one image of one layer. The same files (content and mode by path) give the same bytes."""
     layer = _tar(files)
     compressed = gzip.compress(layer, mtime=0)
     machine = {"architecture": architecture(), "os": "linux"}

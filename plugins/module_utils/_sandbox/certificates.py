@@ -69,7 +69,7 @@ def _key_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -152,9 +152,7 @@ class Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName(identity.alternatives), critical=False)
         certificate = builder.sign(authority_key, hashes.SHA256())
         write_secret(self._directory / f"{identity.file}.key", _key_bytes(key))
-        write_secret(
-            self._directory / f"{identity.file}.crt", certificate.public_bytes(serialization.Encoding.PEM)
-        )
+        write_secret(self._directory / f"{identity.file}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def ensure_service_account_key(directory: Path) -> bool:

@@ -5,8 +5,8 @@
 
 """Control groups: one tree for a sandbox in each hierarchy that the machine has (version 1) or in the only one (2).
 
-    slurm-ops-<name>/components   the programs themselves
-    slurm-ops-<name>/<node>       Pods of a node; its kubelet arranges what is below
+The tree is named ``slurm-ops-<name>``. Its group ``components`` holds the programs themselves, and one for each node
+that node's Pods; what is below is its kubelet's business.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 
 COMPONENTS = "components"
 _CPUSET = ("cpuset.cpus", "cpuset.mems")
-# What a kubelet asks for on version 2. Each is switched on by itself: one that the kernel lacks must not stop the others.
+# What a kubelet asks for on version 2. Each is switched on by itself: one that the kernel lacks must not stop others.
 _CONTROLLERS = ("cpu", "cpuset", "hugetlb", "io", "memory", "pids")
 
 
@@ -43,7 +43,7 @@ class Cgroups:
     def __init__(self, name: str) -> None:
         self._name = name
         first, second = parse_mounts(Path("/proc/self/mounts").read_text())
-        # With both mounted, version 2 has no controllers and everything happens in version 1; but runc leaves groups there.
+        # With both mounted, version 2 has no controllers and all happens in version 1; but runc leaves groups there.
         self._unified = not first
         self._roots = first or ([second] if second else [])
         self._besides = [second] if first and second else []

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to this collection: may change at any time.
 
-"""What is done through the API server once it answers: common objects, labels and addresses of Nodes, simulated Nodes."""
+"""What is done through the API server: common objects, labels and addresses of Nodes, simulated Nodes."""
 
 from __future__ import annotations
 
@@ -86,9 +86,8 @@ def node_patches(api: Api, settings: Settings) -> dict[str, Object]:
     return {name: patch for name, patch in patches.items() if patch and name in wanted}
 
 
-def simulated_node(settings: Settings, number: int) -> Object:
+def simulated_node(settings: Settings, name: str) -> Object:
     """A Node that kwok plays: nothing runs there, and only Pods that tolerate that are put there."""
-    name = kwok_name(number)
     capacity = dict(settings.kwok_node.capacity)
     return {
         "apiVersion": "v1",
@@ -117,9 +116,9 @@ def simulated_changes(api: Api, settings: Settings) -> tuple[list[str], list[str
 
 
 def change_simulated(settings: Settings, create: Sequence[str], delete: Sequence[str]) -> None:
-    by_name = {kwok_name(number): number for number in range(settings.kwok_nodes)}
-    _spread(settings, [("POST", _NODES, simulated_node(settings, by_name[name]), "application/json") for name in create])
-    _spread(settings, [("DELETE", f"{_NODES}/{name}", None, "application/json") for name in delete])
+    json = "application/json"
+    _spread(settings, [("POST", _NODES, simulated_node(settings, name), json) for name in create])
+    _spread(settings, [("DELETE", f"{_NODES}/{name}", None, json) for name in delete])
 
 
 def delete_nodes(api: Api, names: Sequence[str]) -> None:

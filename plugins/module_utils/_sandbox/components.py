@@ -72,11 +72,13 @@ def identities(settings: Settings) -> list[Identity]:
     """Every certificate signed by the sandbox's authority."""
     addresses = settings.addresses
     hub = (addresses.hub, IPv4Address("127.0.0.1"))
-    service = "kubernetes.default.svc.cluster.local".split(".")
+    service = ["kubernetes", "default", "svc", "cluster", "local"]
     names = ("localhost", *(".".join(service[:length]) for length in (1, 2, 3, 5)))
     result = [
         Identity("admin", "sandbox-admin", ("system:masters",)),
-        Identity("kube-apiserver", "kube-apiserver", addresses=(*hub, addresses.api_service), names=names, client=False),
+        Identity(
+            "kube-apiserver", "kube-apiserver", addresses=(*hub, addresses.api_service), names=names, client=False
+        ),
         Identity("kube-apiserver-kubelet", "kube-apiserver-kubelet-client"),
         Identity("kube-controller-manager", "system:kube-controller-manager", addresses=hub),
         Identity("kube-scheduler", "system:kube-scheduler", addresses=hub),

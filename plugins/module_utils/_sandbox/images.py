@@ -24,6 +24,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 
@@ -114,7 +115,7 @@ class Store:
             (snapshots / "snapshots" / layer.name).symlink_to(layer)
 
 
-def stores(directory: Path) -> Iterator[tuple[Path, dict[str, list[str]]]]:
+def stores(directory: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Complete stores, and what they hold."""
     if directory.is_dir():
         for path in sorted(directory.iterdir()):
@@ -181,7 +182,8 @@ def import_arguments(path: Path) -> list[str]:
 def _link_tree(source: Path, target: Path) -> None:
     """Copy a tree so that files share their content, but the databases, which change in place.
 
-    ``cp`` and not Python: owners and extended attributes of directories (overlayfs keeps deletions there) must come along.
+    ``cp`` and not Python: owners and extended attributes of directories (overlayfs keeps deletions there) must
+    come along.
     """
     link = ["--link"] if source.stat().st_dev == target.parent.stat().st_dev else []
     subprocess.run(["cp", "--archive", *link, "--no-target-directory", source, target], check=True)

@@ -21,10 +21,11 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 
-from . import archives, certificates, cluster, components, processes
+from . import archives, certificates, cluster, components
 from .addresses import choose_network, parse_routes
 from .archives import pause_archive
 from .components import Component
+from .limits import raise_watchers
 from .node_images import NodeImages, prune_stores
 from .observe import Observed, observe
 from .plan import Kind, Step, plan_processes
@@ -101,6 +102,9 @@ def present(settings: Settings, progress: Progress, check: bool) -> Report:
         started = time.time()
         _prepare(settings, report)
         if any(step.kind is Kind.CREATE for step in steps):
+            raised = raise_watchers(settings.nodes)
+            if raised:
+                report.add("raise", "fs.inotify.max_user_instances", raised)
             images.store.create(progress)
         if steps:
             progress(f"starting sandbox {settings.name}: {settings.nodes} nodes, network {settings.addresses.network}")
@@ -148,9 +152,7 @@ def _prepare(settings: Settings, report: Report) -> None:
     for name in made:
         report.add("create", f"certificate:{name}", "not there or not fitting")
     pki = settings.pki
-    text = portable_kubeconfig(
-        settings, *((pki / name).read_bytes() for name in ("ca.crt", "admin.crt", "admin.key"))
-    )
+    text = portable_kubeconfig(settings, *((pki / name).read_bytes() for name in ("ca.crt", "admin.crt", "admin.key")))
     if _write_if_changed(settings.kubeconfig, text):
         report.add("write", str(settings.kubeconfig), "not there or different")
 
@@ -179,9 +181,7 @@ def _apply_objects(settings: Settings, report: Report) -> None:
         report.add("apply", path, "not there or different")
 
 
-def _converge(
-    settings: Settings, steps: Sequence[Step], started: float, report: Report, progress: Progress
-) -> None:
+def _converge(settings: Settings, steps: Sequence[Step], started: float, report: Report, progress: Progress) -> None:
     """All that goes through the API server."""
     kubelets = [step.target for step in steps if step.target.startswith("kubelet-")]
     with closing(cluster.open_api(settings)) as api:
@@ -211,8 +211,8 @@ def _predict(settings: Settings, steps: Sequence[Step], images: NodeImages, seen
             for path in images.lacking(node).values():
                 report.add("import", f"archive:{path.name}", f"not imported on {node}")
     with closing(cluster.open_api(settings)) as api:
-        for path in cluster.differing_objects(api, settings):
-            report.add("apply", path, "not there or different")
+        for target in cluster.differing_objects(api, settings):
+            report.add("apply", target, "not there or different")
         for name in cluster.surplus_nodes(api, settings):
             report.add("delete", f"Node {name}", "not wanted")
         create, delete = cluster.simulated_changes(api, settings)

@@ -113,7 +113,7 @@ def _name_service(settings: Settings) -> list[tuple[str, Manifest]]:
         "metadata": _meta("kube-dns", namespace="kube-system"),
         "spec": {"clusterIP": str(settings.addresses.dns_service), "ports": ports},
     }
-    slice_ = {
+    slice_: Manifest = {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": _meta("kube-dns-sandbox", namespace="kube-system"),

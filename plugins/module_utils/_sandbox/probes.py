@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 
 from .components import Component, Probe, ProbeKind
 
@@ -66,9 +67,9 @@ def silent(components: Iterable[Component], authority: str, patience: float) -> 
     problems: dict[str, str] = {}
     with ThreadPoolExecutor(max_workers=8) as pool:
         while waiting:
-            names = list(waiting)
-            results = pool.map(lambda name: answers(waiting[name].probe, authority), names)
-            problems = {name: problem for name, problem in zip(names, results, strict=True) if problem}
+            probes = [component.probe for component in waiting.values()]
+            results = pool.map(answers, probes, repeat(authority))
+            problems = {name: problem for name, problem in zip(waiting, results, strict=True) if problem}
             waiting = {name: waiting[name] for name in problems}
             if not waiting or time.monotonic() >= deadline:
                 break

@@ -121,7 +121,7 @@ def container_inits(processes: Iterable[Process], init: Process) -> list[Process
     result = []
     for process in inhabitants(processes, init):
         numbers = _namespace_pids(process.pid)
-        if len(numbers) > 2 and numbers[-1] == 1 and not process.argv[:1] == ("/pause",):
+        if len(numbers) > 2 and numbers[-1] == 1 and process.argv[:1] != ("/pause",):
             result.append(process)
     return result
 
@@ -162,7 +162,7 @@ class Handle:
 
 
 def stop(processes: Sequence[Process], grace: float) -> bool:
-    """Ask processes to end, and end those that have not after ``grace`` seconds. Returns whether all had to be asked only."""
+    """Ask processes to end, and end those that have not after ``grace`` seconds. Returns whether asking was enough."""
     handles = [handle for handle in map(Handle.open, processes) if handle is not None]
     try:
         if grace > 0:

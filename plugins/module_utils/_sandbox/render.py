@@ -190,7 +190,7 @@ def network_configuration(settings: Settings, node: str) -> str:
 
 
 def corefile(settings: Settings) -> str:
-    """Names of the cluster; every other name does not exist, and is said not to at once, as nothing leaves the sandbox."""
+    """Names of the cluster. Every other name is said not to exist at once, as no question can leave the sandbox."""
     hub = settings.addresses.hub
     return f"""\
 cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {{

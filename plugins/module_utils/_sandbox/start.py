@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 
@@ -29,6 +30,10 @@ Progress = Callable[[str], None]
 _HOLDER_TIMEOUT = 10.0
 # A process that is not there so long after it was started has ended.
 _BIRTH = 3.0
+
+
+def _holder(name: str, node: str) -> Process | None:
+    return observe(name).holders.get(node)
 
 
 class Starter:
@@ -132,11 +137,9 @@ class Starter:
             )
         self._cgroups.create(nodes)
         for node in nodes:
-            holder = self._appears(lambda node=node: observe(settings.name).holders.get(node), node)
+            holder = self._appears(partial(_holder, settings.name, node), node)
             self._holders[node] = holder
-            machine.ip_batch(
-                namespaces.enter_network(init.pid), network.join_batch(settings, node, holder.pid)
-            )
+            machine.ip_batch(namespaces.enter_network(init.pid), network.join_batch(settings, node, holder.pid))
             inside = namespaces.enter_network(holder.pid)
             machine.ip_batch(inside, network.node_batch(settings, node))
             machine.set_sysctls(inside, network.SYSCTLS)
@@ -173,9 +176,7 @@ class Starter:
         ]
         if old is not None:
             self._progress(f"{component.name} is restarted: {step.why}")
-        machine.launch(
-            command, self._cgroups.membership_files(COMPONENTS), settings.logs / f"{component.name}.log"
-        )
+        machine.launch(command, self._cgroups.membership_files(COMPONENTS), settings.logs / f"{component.name}.log")
 
     def _await(self, started: Iterable[Component]) -> None:
         """Wait until components answer; a component that has ended is an error at once."""
@@ -209,4 +210,3 @@ class Starter:
             remaining=remaining,
             hint="What runs was left running; state=present goes on from here.",
         )
-

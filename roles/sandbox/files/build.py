@@ -102,15 +102,18 @@ class Go:
     def run(self, directory: Path, arguments: Sequence[str], watch: Watch) -> list[str]:
         """Run in a directory; every line that it writes is shown to ``watch``. Returns what it printed."""
         lines = []
-        with watch, subprocess.Popen(
-            [self.program, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=directory,
-            env=self.environment,
-        ) as process:
+        with (
+            watch,
+            subprocess.Popen(
+                [self.program, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                cwd=directory,
+                env=self.environment,
+            ) as process,
+        ):
             for line in process.stdout or ():
                 lines.append(line.rstrip("\n"))
                 watch.see(lines[-1])
@@ -121,7 +124,7 @@ class Go:
 
 
 class Watch:
-    """Counts what Go reports, and says from time to time how far it is. Used as a context, it does so in silent phases too."""
+    """Counts what Go reports and, while it is used as a context, says from time to time how far it is."""
 
     def __init__(self, what: str, pattern: str, total: int = 0, programs: Path | None = None) -> None:
         self._what = what
@@ -182,7 +185,7 @@ def find_go(cache: Path, needed: str, python: str) -> Go:
 
 
 def build(go: Go, directory: Path, target: Path, packages: Sequence[str], flags: str) -> None:
-    """Build packages of the module in ``directory`` into ``target``. Shared packages are compiled once for all of them."""
+    """Build packages of the module in ``directory`` into ``target``; what they share is compiled once."""
     loaded = go.run(directory, ["list", "-deps", "-f", ".", *packages], Watch("modules downloaded", "go: downloading"))
     total = sum(line == "." for line in loaded)
     # -v reports each package that is not in Go's cache yet.
