@@ -86,16 +86,15 @@ class KubernetesClient:
         """The resolved connection; its ``source`` is fit for people and logs."""
         return self.transport.connection
 
-    def _renewed(self, old: Transport) -> Transport | None:
-        """Read the credentials again after a 401; None when they are the same, so that trying again is no use."""
+    def renew(self, old: Transport) -> bool:
+        """Read the credentials again after a 401; False when they are the same, so that trying again is no use."""
         with self._lock:
-            if self._transport is not old and self._transport is not None:
-                return self._transport  # another thread has just done it
-            connection = self._load()
-            if connection == old.connection:
-                return None
-            self._transport = Transport(connection)
-            return self._transport
+            if self._transport is old:
+                connection = self._load()
+                if connection == old.connection:
+                    return False
+                self._transport = Transport(connection)
+            return True  # if it was not the old one any more, another thread has just done it
 
     def close(self) -> None:
         """Close the pool."""
@@ -188,7 +187,7 @@ class KubernetesClient:
             self._note_warnings(reply)
             if reply.status == 401 and not renewed:
                 renewed = True
-                if self._renewed(transport) is not None:
+                if self.renew(transport):
                     continue
             if reply.status in RETRIED and (repeatable or reply.status == 429):
                 delay = _retry_after(reply) or min(0.2 * 2**attempt, 10.0)

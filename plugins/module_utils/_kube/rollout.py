@@ -62,9 +62,8 @@ def _statefulset(item: Object) -> str:
     if _count(item, "replicas") > wanted:
         return f"{_count(item, 'replicas') - wanted} Pods are still to go"
     strategy = item["spec"].get("updateStrategy") or {}
-    status = item.get("status") or {}
     # OnDelete: old Pods stay until somebody deletes them, which is not a rollout that one could wait for.
-    if strategy.get("type") != "OnDelete" and status.get("updateRevision") != status.get("currentRevision"):
+    if strategy.get("type") != "OnDelete":
         updated = max(0, wanted - int((strategy.get("rollingUpdate") or {}).get("partition") or 0))
         if _count(item, "updatedReplicas") < updated:
             return f"{_count(item, 'updatedReplicas')} of {updated} Pods are of the new version"

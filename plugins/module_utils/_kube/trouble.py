@@ -100,6 +100,20 @@ def crashes(entry: Object) -> bool:
     return (new - old).total_seconds() < LOOP
 
 
+def crashed_without_probe(pod: Object) -> bool:
+    """Whether a container has ended in failure that counts as ready whenever it runs, for want of a readiness probe."""
+    spec = pod.get("spec") or {}
+    probed = {entry["name"] for entry in spec.get("containers") or () if entry.get("readinessProbe")}
+    return any(
+        entry["name"] not in probed
+        and (
+            int(entry.get("restartCount") or 0) > 0
+            or ((entry.get("state") or {}).get("terminated") or {}).get("exitCode")
+        )
+        for entry in (pod.get("status") or {}).get("containerStatuses") or ()
+    )
+
+
 def revision_is_old(pod: Object, workload: Object) -> bool:
     """Whether the Pod was made from an earlier template of its StatefulSet or DaemonSet."""
     labels = pod["metadata"].get("labels") or {}

@@ -96,11 +96,15 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The API server's answer to a dry run that did not pass: the message, and whether a fixed field is the cause."""
+    """The API server's answer to a dry run that did not pass: the message, and whether a fixed field is the cause.
+
+    ``instead`` is the object as it would be if it were made anew, where that is a way out.
+    """
 
     message: str
     hint: str = ""
     reason: str = "Invalid"
+    instead: Object | None = None
 
     @property
     def immutable(self) -> bool:
@@ -165,29 +169,50 @@ def terminating(item: Object | None) -> bool:
 # --- before reading -----------------------------------------------------------------------------------------------
 
 
-def stamp(manifest: Object, set_id: str, content_hash: str | None = None) -> dict[str, Any]:
+def stamp(manifest: Object, set_id: str, content_hash: str | None = None, live: Object | None = None) -> dict[str, Any]:
     """Return the manifest as it is sent: with the member label, the content hash and the hash of itself."""
-    result = (
-        _with_metadata(manifest, "annotations", {CONTENT_HASH: content_hash}, at_template=True)
-        if content_hash
-        else dict(manifest)
-    )
+    result = dict(manifest)
     spec = result.get("spec")
+    if content_hash and isinstance(spec, Mapping):
+        template = _with_metadata(spec["template"], "annotations", {CONTENT_HASH: content_hash})
+        spec = result["spec"] = {**spec, "template": template}
     if result["kind"] == "StatefulSet" and isinstance(spec, Mapping) and spec.get("volumeClaimTemplates"):
         # So that the volumes can be found, and deleted when that is asked for, after the StatefulSet is gone.
         claims = [_with_metadata(claim, "labels", {PART_OF: set_id}) for claim in spec["volumeClaimTemplates"]]
         result["spec"] = {**spec, "volumeClaimTemplates": claims}
     if result["kind"] != "Namespace":  # shared by many, owned by none
         result = _with_metadata(result, "labels", {PART_OF: set_id})
-    return _with_metadata(result, "annotations", {APPLIED: digest(result)})
+    return _reset_account(_with_metadata(result, "annotations", {APPLIED: digest(result)}), live)
 
 
-def _with_metadata(item: Object, part: str, values: Mapping[str, str], at_template: bool = False) -> dict[str, Any]:
-    if at_template:
-        spec = item["spec"]
-        return {**item, "spec": {**spec, "template": _with_metadata(spec["template"], part, values)}}
+def _with_metadata(item: Any, part: str, values: Mapping[str, str]) -> Any:
+    if not isinstance(item, Mapping):
+        return item  # no object at all: the API server will say so
     metadata = item.get("metadata") or {}
     return {**item, "metadata": {**metadata, part: {**(metadata.get(part) or {}), **values}}}
+
+
+def _reset_account(manifest: dict[str, Any], live: Object | None) -> dict[str, Any]:
+    """Name the default ServiceAccount where the manifest has none any more.
+
+    Leaving serviceAccountName out does not unset it: the API server takes it over again from serviceAccount, the old
+    name of the same field, which it had filled in itself.
+    """
+    new, old = (_pod_spec(item) for item in (manifest, live))
+    if new is None or old is None or "serviceAccountName" in new or "serviceAccount" in new:
+        return manifest
+    if old.get("serviceAccountName", "default") == "default":
+        return manifest
+    template = manifest["spec"]["template"]
+    pod_spec = {**new, "serviceAccountName": "default"}
+    return {**manifest, "spec": {**manifest["spec"], "template": {**template, "spec": pod_spec}}}
+
+
+def _pod_spec(item: Object | None) -> Object | None:
+    value: Any = item
+    for step in ("spec", "template", "spec"):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else None
 
 
 def in_order(wanted: Iterable[Object]) -> dict[Key, Object]:
@@ -400,20 +425,26 @@ def _plan_refused(manifest: Object, live: Object, refused: Refused, options: Opt
             reason="Immutable",
             hint=f"This cannot be changed in place: delete {describe(manifest)} first, or give it another name.",
         )
-    fields = [
-        f"spec.{name}"
-        for name, value in manifest["spec"].items()
-        if name not in _STATEFULSET_MUTABLE and not contains(live["spec"].get(name), value, (name,))
-    ]
-    if not options.recreate:
+    if refused.instead is None:
+        fields = _fixed_fields(manifest["spec"], live["spec"])
         raise OperationError(
-            f"{describe(manifest)}: {', '.join(fields) or 'a field of spec'} cannot be changed in a StatefulSet.",
+            f"{describe(manifest)}: {fields} cannot be changed in a StatefulSet.",
             reason="Immutable",
             hint="Set recreate to delete and make the StatefulSet again while its Pods and volumes stay.",
         )
-    before, after = readable(live), readable(manifest)
-    why = f"{', '.join(fields) or 'a fixed field'} differs; Pods and volumes are kept"
-    return _action("recreate", manifest, before, after, why)
+    before, after = readable(live), readable(refused.instead)
+    fields = _fixed_fields(refused.instead["spec"], live["spec"])
+    return _action("recreate", manifest, before, after, f"{fields} cannot be changed; Pods and volumes are kept")
+
+
+def _fixed_fields(wanted: Object, live: Object) -> str:
+    names = sorted({*wanted, *live} - _STATEFULSET_MUTABLE)
+    # Without a dry run (recreate is off) what the manifest leaves out may be a default, so only volumes are told.
+    differ = [name for name in names if name in wanted and not contains(live.get(name), wanted[name], (name,))]
+    differ += (
+        ["volumeClaimTemplates"] if live.get("volumeClaimTemplates") and not wanted.get("volumeClaimTemplates") else []
+    )
+    return ", ".join(f"spec.{name}" for name in differ) or "a field of spec"
 
 
 def _action(kind: str, manifest: Object, before: Any, after: Any, why: str) -> Action:

@@ -98,7 +98,10 @@ def checked(manifest: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = without_nulls({key: value for key, value in manifest.items() if key != "status"})
     result["metadata"] = {key: value for key, value in result["metadata"].items() if key not in _SERVER_METADATA}
     for key in ("labels", "annotations"):
-        for name, value in (result["metadata"].get(key) or {}).items():
+        values = result["metadata"].get(key) or {}
+        if not isinstance(values, Mapping):
+            raise _malformed(f"{describe(result)}: metadata.{key} is not a mapping")
+        for name, value in values.items():
             if not isinstance(value, str):
                 raise _malformed(f"{describe(result)}: metadata.{key}.{name} is not a string", "Put it in quotes.")
     if result["kind"] == "Secret" and result["apiVersion"] == "v1":
@@ -119,6 +122,9 @@ def _secret_data(manifest: dict[str, Any]) -> None:
     """Turn stringData into data (what the server does, so that it can be compared) and check it here: the server's
     own message about a wrong value would quote the value."""
     data: dict[str, str] = {}
+    for part in ("data", "stringData"):
+        if not isinstance(manifest.get(part) or {}, Mapping):
+            raise _malformed(f"{describe(manifest)}: {part} is not a mapping")
     for key, value in (manifest.get("data") or {}).items():
         try:
             data[key] = base64.b64encode(base64.b64decode(value.encode(), validate=False)).decode()

@@ -48,6 +48,7 @@ class ApplySet:
         self._wanted: dict[Key, Object] = {}
         self._observed = planner.Observed()
         self._deleted: dict[Key, Object] = {}
+        self._looked = False
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
@@ -121,7 +122,6 @@ class ApplySet:
         contents: dict[tuple[str, str, str], Object | None] = {
             (manifest["kind"], key.namespace, key.name): manifest for key, manifest in wanted.items()
         }
-        del live  # what is wanted counts, not what is there; what is not in the set is read below
 
         def content(kind: str, namespace: str, name: str, key: str) -> Any:
             place = (kind, namespace, name)
@@ -133,7 +133,8 @@ class ApplySet:
         for key, manifest in wanted.items():
             references = manifests.restart_references(manifest)
             values = [[*reference, content(reference[0], key.namespace, *reference[1:])] for reference in references]
-            stamped[key] = planner.stamp(manifest, self._options.set_id, manifests.digest(values) if values else None)
+            content_hash = manifests.digest(values) if values else None
+            stamped[key] = planner.stamp(manifest, self._options.set_id, content_hash, live.get(key))
         return stamped
 
     def _ask(
@@ -154,10 +155,25 @@ class ApplySet:
                     absent.add(namespace)
                     predicted[key] = None
                 elif error.status in (400, 403, 404, 409, 413, 422):
-                    predicted[key] = planner.Refused(error.msg, error.hint, error.reason)
+                    predicted[key] = self._refused(wanted[key], error)
                 else:
                     raise
         return predicted
+
+    def _refused(self, manifest: Object, error: ApiError) -> planner.Refused:
+        """Note the refusal; for a StatefulSet that may be made again, ask what the API server says to that."""
+        if error.reason != "Immutable" or not self._options.recreate or manifest["kind"] != "StatefulSet":
+            return planner.Refused(error.msg, error.hint, error.reason)
+        # Under another name, as if new: what would be refused then must not be found out after the deletion.
+        metadata = manifest["metadata"]
+        try:
+            new = self._apply(
+                {**manifest, "metadata": {**metadata, "name": f"{metadata['name'][:50]}-anew"}}, dry_run=True
+            )
+        except ApiError as anew:
+            return planner.Refused(anew.msg, anew.hint, anew.reason)
+        instead = {**new, "metadata": {**new["metadata"], "name": metadata["name"]}}
+        return planner.Refused(error.msg, error.hint, error.reason, instead)
 
     def _apply(self, manifest: Object, dry_run: bool = False) -> Object:
         return self._client.apply(
@@ -251,6 +267,11 @@ class ApplySet:
 
     def _read_workloads(self, resources: Iterable[paths.Resource]) -> Iterable[Object]:
         """List the members that become ready some time: one call for each kind and namespace."""
+        if not self._looked:
+            self._looked = True
+            if not self._run.actions:
+                yield from self._observed.live.values()  # read a moment ago, and nothing was written since
+                return
         label = f"{manifests.PART_OF}={self._options.set_id}"
         kinds = {resource.group_kind: resource for resource in resources}
         places = sorted({(key.group_kind, key.namespace) for key in self._wanted if key.group_kind in kinds})

@@ -26,6 +26,7 @@ REPLICA_SET = paths.Resource("apps/v1", "ReplicaSet", "replicasets", True)
 
 FIRST_INSPECTION = 1.0  # seconds: most of what becomes ready at all has no trouble to find before
 INSPECTION = 2.0  # seconds between two close looks
+SETTLED = 10.0  # seconds that what has crashed must stay up to count as ready, where no readiness probe tells
 PATIENCE = 90.0  # seconds for a controller that may be pausing after failures that are mended by now
 OLD = 60.0  # seconds; a Pod that was younger when the wait began is not taken to be left over from an earlier run
 
@@ -56,6 +57,8 @@ class Rollout:
         self._logs: dict[tuple[str, str, int], str] = {}
         self._forbidden: set[str] = set()
         self._repaired: set[str] = set()
+        self._crashed = False
+        self._ready_since: float | None = None
         self._refusals: dict[str, Object | None] = {}
         self.repairs: list[Action] = []
 
@@ -77,7 +80,12 @@ class Rollout:
         now = self._clock()
         if not remaining:
             self._troubles = []
-        elif now - self._begun >= FIRST_INSPECTION and now - self._inspected >= INSPECTION:
+            self._ready_since = now if self._ready_since is None else self._ready_since
+            if self._crashed and now - self._ready_since < SETTLED:
+                remaining.append("a container that crashed runs again: watched whether it stays up")
+            return Seen(remaining)
+        self._ready_since = None
+        if now - self._begun >= FIRST_INSPECTION and now - self._inspected >= INSPECTION:
             self._inspected = now
             self._troubles = [found for item in unready for found in self._inspect(item)]
         return Seen(remaining, self._troubles)
@@ -97,6 +105,7 @@ class Rollout:
             if trouble.is_ready(pod) or looked_at >= trouble.MOST_LOOKED_AT:
                 continue
             looked_at += 1
+            self._crashed = self._crashed or trouble.crashed_without_probe(pod)
             pod_events = self._events(pod) + self._claim_events(_claims(pod), namespace)
             troubles = trouble.pod_troubles(pod, pod_events, self._log)
             if troubles and pod is not item and self._repair_pod(pod, item, troubles[0]):
