@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
@@ -34,38 +34,25 @@ _NOISE_ANNOTATIONS = (
 )
 
 
-def flatten(given: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return the manifests one by one: text is parsed (several YAML documents too), lists and List kinds are opened."""
+def flatten(given: Iterable[Any], parse: Callable[[str, str], list[Any]]) -> list[dict[str, Any]]:
+    """Return the manifests one by one: text is parsed (by ``parse``), lists and objects of List kinds are opened."""
     found: list[dict[str, Any]] = []
     for number, item in enumerate(given, start=1):
         if item is None:
             continue  # an empty YAML document, as a template leaves after its last "---"
         if isinstance(item, str):
-            found += flatten(_parsed(item, number))
+            found += flatten(parse(item, f"Manifest {number}"), parse)
         elif isinstance(item, (list, tuple)):
-            found += flatten(item)
+            found += flatten(item, parse)
         elif not isinstance(item, Mapping):
             raise _malformed(f"Manifest {number} is a {type(item).__name__}, not a mapping")
         elif not item:
             continue
         elif isinstance(item.get("items"), list) and str(item.get("kind", "")).endswith("List"):
-            found += flatten(item["items"])
+            found += flatten(item["items"], parse)
         else:
             found.append(dict(item))
     return found
-
-
-def _parsed(text: str, number: int) -> list[Any]:
-    import yaml
-
-    try:
-        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else ""
-        raise _malformed(
-            f"Manifest {number} is not YAML{place}: {getattr(error, 'problem', None) or 'unreadable'}"
-        ) from None
 
 
 def _malformed(what: str, hint: str = "Correct the manifest; nothing was sent.") -> OperationError:

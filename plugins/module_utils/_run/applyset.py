@@ -21,6 +21,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyse
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout import Rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import wait_until
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.yaml_text import documents
 
 CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
 SECRET = paths.Resource("v1", "Secret", "secrets", True)
@@ -54,8 +55,8 @@ class ApplySet:
 
     def plan(self) -> Sequence[Action]:
         """Read the set and what stands under the wanted names, and ask by dry runs what only the server can tell."""
-        given = [self._located(manifests.checked(item)) for item in manifests.flatten(self._params["manifests"] or ())]
-        unstamped = planner.in_order(given)
+        given = manifests.flatten(self._params["manifests"] or (), documents)
+        unstamped = planner.in_order([self._located(manifests.checked(manifest)) for manifest in given])
         parent = self._client.get(CONFIG_MAP, self._options.namespace, self._options.name)
         planner.check_parent(parent, self._options)
         live = self._read_members(parent, unstamped)

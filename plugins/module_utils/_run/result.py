@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.yaml_text import text
 
 READS = frozenset({"get", "list", "watch", "discover", "dry-run"})
 
@@ -43,37 +44,6 @@ def diffs(actions: Sequence[Action]) -> list[dict[str, str]]:
             }
         )
     return found
-
-
-def text(value: Any) -> str:
-    """Return YAML with long strings as blocks, so that a changed line of a configuration file is one changed line."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value if value.endswith("\n") else value + "\n"
-    import yaml
-
-    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        """A safe dumper with blocks for text of several lines."""
-
-    def block(dumper: Any, data: str) -> Any:
-        style = "|" if "\n" in data else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
-
-    Dumper.add_representer(str, block)
-    return str(yaml.dump(_plain(value), Dumper=Dumper, default_flow_style=False, sort_keys=True, width=1000))
-
-
-def _plain(value: Any) -> Any:
-    """Drop subclasses of str and dict (Ansible tags its data), which the safe dumper does not know."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, str):
-        # A block cannot hold spaces at the end of a line: without them the dumper keeps it readable.
-        return "\n".join(line.rstrip() for line in str(value).split("\n")) if "\n" in value else str(value)
-    return value
 
 
 def done_and_not(actions: Sequence[Action], limit: int = 10) -> str:
