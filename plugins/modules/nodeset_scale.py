@@ -39,8 +39,8 @@ options:
         required: true
       replicas:
         description:
-          - Number of nodes that are wanted. Left out, the size is not touched, as for NodeSets of kind C(node), or where
-            an autoscaler keeps it.
+          - Number of nodes that are wanted. Left out, the size is not touched, as for NodeSets of kind C(node), or
+            where an autoscaler keeps it.
         type: int
       cpus:
         description:
@@ -124,8 +124,8 @@ nodesets:
   sample: [{"name": "cpu", "kind": "replica", "replicas": 4, "wanted": 6, "removed": false}]
 actions:
   description:
-    - What was done, or in check mode would be, in order. The C(kind) is one of C(drain), C(requeue), C(cancel), C(scale),
-      C(remove), C(forget), C(undrain).
+    - What was done, or in check mode would be, in order. The C(kind) is one of C(drain), C(requeue), C(cancel),
+      C(scale), C(remove), C(forget), C(undrain).
   returned: always
   type: list
   elements: dict

@@ -64,7 +64,7 @@ class Pool:
 
 
 def victims(pool: Pool) -> list[Worker]:
-    """Return the nodes that go: all of a removed NodeSet; of a StatefulSet those from the top, as it takes no others."""
+    """Return the nodes that go: all of a removed NodeSet; of a StatefulSet those from the top, it takes no others."""
     if pool.removed:
         return sorted(pool.workers, key=lambda worker: worker.node)
     if pool.kind != REPLICA or pool.target is None:
@@ -94,7 +94,9 @@ def plan_in(pools: Sequence[Pool], jobs: Sequence[Job], owner: str, on_running_j
         for job in sorted(holding, key=lambda job: job.job_id):
             nodes = ", ".join(sorted(job.nodes & leaving.keys()))
             why = f"its node goes: {nodes}"
-            actions.append(Action(on_running_jobs, f"job {job.job_id}", why, "running", None, stage="jobs", subject=job))
+            actions.append(
+                Action(on_running_jobs, f"job {job.job_id}", why, "running", None, stage="jobs", subject=job)
+            )
     for pool in pools:
         actions.extend(_smaller(pool))
     for node, (pool, worker) in leaving.items():
@@ -106,7 +108,9 @@ def plan_in(pools: Sequence[Pool], jobs: Sequence[Job], owner: str, on_running_j
 
 def _smaller(pool: Pool) -> Iterable[Action]:
     if pool.removed:
-        yield Action("remove", f"NodeSet {pool.name}", "not among the wanted NodeSets", {"size": pool.size}, None, subject=pool)
+        yield Action(
+            "remove", f"NodeSet {pool.name}", "not among the wanted NodeSets", {"size": pool.size}, None, subject=pool
+        )
     elif pool.kind == REPLICA and pool.target is not None and pool.target < pool.size:
         yield _resize(pool, "smaller")
 
@@ -124,7 +128,9 @@ def plan_out(pools: Sequence[Pool], owner: str) -> list[Action]:
             ours = worker.reason.startswith(f"{owner} scale-in:")
             if worker.node not in leaving and worker.state is not None and worker.state.drain and ours:
                 why = f"NodeSet {pool.name} keeps it"
-                actions.append(Action("undrain", worker.node, why, worker.state.word, "idle", stage="undrain", subject=worker))
+                actions.append(
+                    Action("undrain", worker.node, why, worker.state.word, "idle", stage="undrain", subject=worker)
+                )
     return actions
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import NodeState
 
-GRES_COUNT = re.compile(r"(?P<name>[^:(,]+)(?::(?P<type>[^:(,]*[A-Za-z_-][^:(,]*))?(?::(?P<count>\d+)(?P<unit>[KMG]?))?")
+GRES_COUNT = re.compile(
+    r"(?P<name>[^:(,]+)(?::(?P<type>[^:(,]*[A-Za-z_-][^:(,]*))?(?::(?P<count>\d+)(?P<unit>[KMG]?))?"
+)
 UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -77,7 +79,9 @@ def findings(declared: Declared, present: Sequence[Registered], pods: Mapping[st
         elif node is None:
             yield Finding(name, "its Pod is ready but Slurm does not know it", "See the log of its slurmd.")
         elif "INVALID_REG" in node.state.flags or "INVALID" in node.state.flags:
-            yield Finding(name, f"slurmd's registration was refused: {node.reason or 'INVALID_REG'}", _EXPLAIN_INVALID, True)
+            yield Finding(
+                name, f"slurmd's registration was refused: {node.reason or 'INVALID_REG'}", _EXPLAIN_INVALID, True
+            )
         elif not node.state.registered:
             yield Finding(name, f"its slurmd has not registered ({'+'.join(node.state.words)}) {node.reason}".strip())
         else:

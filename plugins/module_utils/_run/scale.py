@@ -221,7 +221,7 @@ class NodeSetScale:
                 raise OperationError(
                     f"NodeSet {name} is not in namespace {self._namespace}.",
                     reason="NotFound",
-                    hint="Apply it first (role nodeset), or check the names of the NodeSet, the cluster and the namespace.",
+                    hint="Apply it first (role nodeset), or check the names of NodeSet, cluster and namespace.",
                 )
             for finding in findings(_declared(workload, wanted), *_present(name, seen)):
                 remaining.append(f"{finding.subject}: {finding.text}")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import parse
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import scale
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import NODE, REPLICA, Job, Pool, Worker
-from hypothesis import given
-from hypothesis import strategies as st
 
 OWNER = "k8s:"
 OURS = "k8s: scale-in: NodeSet w to 1"
@@ -36,7 +37,10 @@ def kinds(actions: list[scale.Action]) -> list[tuple[str, str]]:
     [
         (pool(3, 3), []),
         (pool(3, None), []),
-        (pool(3, 1), [("drain", "w-2"), ("drain", "w-1"), ("scale", "NodeSet w"), ("forget", "w-2"), ("forget", "w-1")]),
+        (
+            pool(3, 1),
+            [("drain", "w-2"), ("drain", "w-1"), ("scale", "NodeSet w"), ("forget", "w-2"), ("forget", "w-1")],
+        ),
         (pool(1, 3), []),
         # An interrupted run goes on: drained already, size lowered already, only the record is left.
         (pool(2, 1, worker(0), worker(1, "IDLE+DRAIN", OURS)), [("scale", "NodeSet w"), ("forget", "w-1")]),

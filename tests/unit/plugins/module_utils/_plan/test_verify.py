@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import parse
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import (
     Declared,
@@ -17,7 +18,9 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify 
 GPU = Declared("w", 1, cpus=8, memory_mib=16000, gres="gpu:h100:8")
 
 
-def node(state: str = "IDLE", reason: str = "", cpus: int = 8, memory: int = 16000, gres: str = "gpu:h100:8") -> Registered:
+def node(
+    state: str = "IDLE", reason: str = "", cpus: int = 8, memory: int = 16000, gres: str = "gpu:h100:8"
+) -> Registered:
     return Registered("w-0", parse(state), reason, cpus, memory, gres)
 
 
