@@ -63,7 +63,7 @@ class PlaybookResult:
 
     command: str
     rc: int
-    output: str
+    output: str = field(repr=False)
     seconds: float
     stats: dict[str, dict[str, int]]
     tasks: list[Task] = field(repr=False)
