@@ -299,9 +299,11 @@ def _problem(status: Raw, containers: Sequence[Raw], conditions: Mapping[str, Ra
 
 
 def _number(value: Any) -> int:
-    if isinstance(value, Mapping):
+    if isinstance(value, int):
+        return value
+    if isinstance(value, dict):
         value = value.get("number") if value.get("set", True) else 0
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
+    return int(value) if isinstance(value, (int, float)) else 0
 
 
 def _words(value: Any) -> tuple[str, ...]:

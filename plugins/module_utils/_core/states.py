@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 BASE_STATES = frozenset({"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE"})
 # COMPLETING is a flag: a job's epilog still runs on an otherwise idle node.
@@ -108,11 +109,15 @@ def parse(state: Iterable[str] | str | None) -> NodeState:
     Words that this file does not know are kept as flags; without a known base state the base is empty (unknown).
     """
     if state is None:
-        words: list[str] = []
-    elif isinstance(state, str):
-        words = [word for word in state.replace("+", " ").replace(",", " ").split() if word]
-    else:
-        words = [str(word) for word in state]
-    words = [word.upper().rstrip("*") for word in words]
+        return _parse(())
+    if isinstance(state, str):
+        return _parse(tuple(state.replace("+", " ").replace(",", " ").split()))
+    return _parse(tuple(map(str, state)))
+
+
+# A cluster of any size has few different states, and NodeState cannot be changed.
+@lru_cache(maxsize=4096)
+def _parse(given: tuple[str, ...]) -> NodeState:
+    words = [word.upper().rstrip("*") for word in given]
     base = next((word for word in words if word in BASE_STATES), "")
     return NodeState(base, frozenset(word for word in words if word != base))

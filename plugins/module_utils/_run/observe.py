@@ -93,7 +93,7 @@ def read_sides(
             sides.errors[KUBERNETES_NODES] = error
     try:
         client = slurm()
-        sides.pings = client.first_pings()
+        sides.pings = client.require_controller()
         sides.slurm_nodes = client.nodes().items
         sides.partitions = client.partitions().items
         sides.job_states = client.job_states()
