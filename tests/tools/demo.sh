@@ -8,7 +8,6 @@ set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
 prepare run
-export ANSIBLE_CALLBACKS_ENABLED=slurm_ops.kubernetes.progress
 
 case $1 in
     up)

@@ -118,7 +118,7 @@ prepare() { # run|dev
     export SLURM_OPS_COLLECTIONS=$tree
     export PATH=$venv/bin:$PATH
     export ANSIBLE_COLLECTIONS_PATH=$tree ANSIBLE_HOME=$SLURM_OPS_CACHE/ansible ANSIBLE_CONFIG=$SLURM_OPS_CHECKOUT/tests/tools/ansible.cfg
-    export PYTHONDONTWRITEBYTECODE=1
+    export ANSIBLE_CALLBACKS_ENABLED=slurm_ops.kubernetes.progress PYTHONDONTWRITEBYTECODE=1
     unset ANSIBLE_STDOUT_CALLBACK ANSIBLE_INVENTORY ANSIBLE_STRATEGY ANSIBLE_ROLES_PATH
     # Ansible refuses to start in a locale without UTF-8, which is what cron, sudo and minimal images give.
     case "$(locale charmap 2>/dev/null)" in
