@@ -7,8 +7,9 @@
 # build.sh build  make the archives that are missing and print, one a line, those that were made
 #
 # Environment: IMAGES_DIRECTORY (cache), IMAGES_VERSIONS ("26.05 24.11"), IMAGES_REGISTRY (first part of the names),
-# IMAGES_BASE (reference; empty: a Debian 13 made here), IMAGES_MIRROR, IMAGES_APT_OPTIONS, IMAGES_SERIAL (any text),
-# IMAGES_PUSH (true: push to IMAGES_REGISTRY too), SLURM_OPS_PROGRESS (file that progress lines are added to).
+# IMAGES_BASE (reference; empty: a Debian 13 made here), IMAGES_MIRROR (empty: the one this machine uses),
+# IMAGES_APT_OPTIONS, IMAGES_SERIAL (any text), IMAGES_PUSH (true: push to IMAGES_REGISTRY too),
+# SLURM_OPS_PROGRESS (file that progress lines are added to).
 #
 # Everything buildah keeps lives in IMAGES_DIRECTORY: the machine's own images and storage settings are not touched.
 # Needs root (mounts, other users' files in layers); it works in a mount namespace of its own, so that nothing stays
@@ -20,6 +21,7 @@ context=$(dirname "$(readlink -f "$0")")
 slurm_targets=(slurmctld slurmdbd slurmrestd slurmd login)
 service_targets=(mariadb openldap)
 service_tag=debian13
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 key() {
   {
@@ -46,6 +48,37 @@ logged() {
   }
 }
 
+# What is needed to build, without what the packages merely recommend: that would be another container runtime.
+install_tools() {
+  local missing=() package
+  for package in buildah mmdebstrap; do
+    command -v "$package" >/dev/null || missing+=("$package")
+  done
+  [[ -s $keyring ]] || missing+=(debian-archive-keyring)
+  if ((${#missing[@]})); then
+    progress "installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    # Package lists may be missing or too old: fetched only then.
+    apt-get install --yes --quiet --no-install-recommends "${missing[@]}" >/dev/null 2>&1 || {
+      logged tools apt-get update --quiet
+      logged tools apt-get install --yes --quiet --no-install-recommends "${missing[@]}"
+    }
+  fi
+}
+
+# The mirror that this machine takes Debian from, if it is a Debian and that is a web server.
+find_mirror() {
+  local site origin label
+  # shellcheck disable=SC2016  # apt-get fills these in.
+  while read -r site origin label; do
+    if [[ $origin == Debian && $label == Debian && $site =~ ^https?:// ]]; then
+      echo "${site%/}"
+      return
+    fi
+  done < <(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' 'Created-By: Packages' 2>/dev/null)
+  echo http://deb.debian.org/debian
+}
+
 prepare_storage() {
   local driver=overlay trial=$IMAGES_DIRECTORY/trial
   mkdir -p "$IMAGES_DIRECTORY"/{log,storage,tmp} "$trial"/{lower,upper,work,merged}
@@ -53,6 +86,9 @@ prepare_storage() {
   mount -t overlay -o "lowerdir=$trial/lower,upperdir=$trial/upper,workdir=$trial/work" overlay "$trial/merged" 2>/dev/null \
     && umount "$trial/merged" || driver=vfs
   rm -rf "$trial"
+  # What buildah knows about compressed layers it keeps here, whatever its configuration says.
+  mkdir -p /var/lib/containers "$IMAGES_DIRECTORY/containers"
+  mount --bind "$IMAGES_DIRECTORY/containers" /var/lib/containers
   runroot=$(mktemp -d /run/slurm-ops-images.XXXXXX)
   trap 'rm -rf "$runroot"' EXIT
   printf '[storage]\ndriver = "%s"\ngraphroot = "%s"\nrunroot = "%s"\n' \
@@ -62,68 +98,110 @@ prepare_storage() {
 
 # The base that stands in for docker.io/library/debian:trixie where no registry can be reached.
 make_base() {
-  local container
-  base=localhost/slurm-ops-base:$(printf '%s\n' "$IMAGES_MIRROR" "$IMAGES_SERIAL" | sha256sum | cut -c 1-12)
+  local container mirror=${IMAGES_MIRROR:-$(find_mirror)}
+  base=localhost/slurm-ops-base:$({ printf '%s\n' "$mirror" "$IMAGES_SERIAL"; declare -f make_base; } | sha256sum | cut -c 1-12)
   if buildah inspect --type image "$base" >/dev/null 2>&1; then
     return
   fi
-  progress "Debian 13 base from $IMAGES_MIRROR"
+  progress "Debian 13 base from $mirror"
   logged base mmdebstrap --mode=root --variant=minbase --include=ca-certificates \
-    --keyring=/usr/share/keyrings/debian-archive-keyring.gpg --aptopt='APT::Install-Recommends "false"' \
+    --keyring="$keyring" --aptopt='APT::Install-Recommends "false"' \
     --dpkgopt='force-unsafe-io' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
-    trixie "$TMPDIR/base.tar" "$IMAGES_MIRROR"
+    trixie "$TMPDIR/base.tar" "$mirror"
   container=$(buildah from scratch)
   logged base buildah add --quiet "$container" "$TMPDIR/base.tar" /
   rm -f "$TMPDIR/base.tar"
   logged base buildah commit --quiet --rm "$container" "$base"
 }
 
+# build_target LOG TARGET TAG [OPTION...]
+build_target() {
+  local log=$1 target=$2 tag=$3
+  shift 3
+  logged "$log" buildah build --layers --network host --target "$target" "$@" \
+    --build-arg "BASE=$base" --build-arg "SLURM_VERSION=$tag" --build-arg "APT_OPTIONS=$IMAGES_APT_OPTIONS" \
+    --file "$context/Containerfile" "$context"
+}
+
+# add_to_layout LOG LAYOUT IMAGE: put an image into an OCI layout, where images share their layers.
+# Not compressed: `buildah push oci:` always compresses, which takes longer than all else, and the archive never travels.
+add_to_layout() {
+  local log=$1 layout=$2 image=$3 copy=$2.image digest size blob
+  logged "$log" buildah push --disable-compression --format oci "$image" "dir:$copy"
+  digest=$(sha256sum < "$copy/manifest.json" | cut -c 1-64)
+  size=$(stat --format %s "$copy/manifest.json")
+  mkdir -p "$layout/blobs/sha256"
+  mv "$copy/manifest.json" "$layout/blobs/sha256/$digest"
+  for blob in "$copy"/*; do
+    # The rest are blobs, named by their digests, and a file with the layout's version.
+    if [[ $(basename "$blob") =~ ^[0-9a-f]{64}$ ]]; then
+      mv "$blob" "$layout/blobs/sha256/"
+    fi
+  done
+  rm -rf "$copy"
+  printf '{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:%s","size":%s,"annotations":{"org.opencontainers.image.ref.name":"%s"}}\n' \
+    "$digest" "$size" "$image" >> "$layout.manifests"
+}
+
 # build_group NAME TAG TARGET...: build the targets and put them into one archive.
 build_group() {
   local name=$1 tag=$2 target image layout
   shift 2
-  layout=$TMPDIR/$name.oci
-  rm -rf "$layout" "$IMAGES_DIRECTORY/log/$name.log"
+  layout=$TMPDIR/$name
+  rm -rf "$layout" "$layout".*
   for target; do
     image=$IMAGES_REGISTRY/$target:$tag
     progress "$image"
-    logged "$name" buildah build --layers --network host --target "$target" --tag "$image" \
-      --build-arg "BASE=$base" --build-arg "SLURM_VERSION=$tag" --build-arg "APT_OPTIONS=$IMAGES_APT_OPTIONS" \
-      --file "$context/Containerfile" "$context"
+    build_target "$name" "$target" "$tag" --tag "$image"
   done
-  progress "$name archive"
+  progress "archive of $name"
   for target; do
     image=$IMAGES_REGISTRY/$target:$tag
-    # Not compressed: importing and exporting take a third of the time; the archive never travels.
-    logged "$name" buildah push --disable-compression --format oci "$image" "oci:$layout:$image"
+    add_to_layout "$name" "$layout" "$image"
     if [[ $IMAGES_PUSH == true ]]; then
-      progress "pushing $image"
+      progress "push of $image"
       logged "$name" buildah push "$image" "docker://$image"
     fi
   done
-  tar -C "$layout" -cf "$TMPDIR/$name.tar" .
-  rm -rf "$layout"
-  mv "$TMPDIR/$name.tar" "$IMAGES_DIRECTORY/$name-$key.tar"
+  echo '{"imageLayoutVersion":"1.0.0"}' > "$layout/oci-layout"
+  printf '{"schemaVersion":2,"manifests":[%s]}\n' "$(paste -sd , "$layout.manifests")" > "$layout/index.json"
+  tar -C "$layout" -cf "$layout.tar" .
+  mv "$layout.tar" "$IMAGES_DIRECTORY/$name-$key.tar"
+  rm -rf "$layout" "$layout.manifests"
+  if [[ $IMAGES_PUSH == true ]]; then
+    touch "$IMAGES_DIRECTORY/$name-$key.pushed"
+  fi
   echo "$IMAGES_DIRECTORY/$name-$key.tar"
+}
+
+is_missing() {
+  [[ ! -f $IMAGES_DIRECTORY/$1-$key.tar ]] || [[ $IMAGES_PUSH == true && ! -f $IMAGES_DIRECTORY/$1-$key.pushed ]]
 }
 
 build() {
   local version jobs=() job failed=0
   key=$(key)
-  mkdir -p "$IMAGES_DIRECTORY"
+  mkdir -p "$IMAGES_DIRECTORY/log"
   # One build at a time in one cache; whoever waited finds the work done.
   exec 9> "$IMAGES_DIRECTORY/lock"
   flock 9
+  install_tools
   prepare_storage
+  rm -f "$IMAGES_DIRECTORY"/log/*
   base=$IMAGES_BASE
   [[ -n $base ]] || make_base
-  if [[ ! -f $IMAGES_DIRECTORY/services-$key.tar ]]; then
+  # Before the parallel builds: each would make this layer anew, and all above it.
+  build_target debian debian none
+  if is_missing services; then
     build_group services "$service_tag" "${service_targets[@]}" &
     jobs+=($!)
   fi
   for version in $IMAGES_VERSIONS; do
-    if [[ ! -f $IMAGES_DIRECTORY/slurm-$version-$key.tar ]]; then
+    if is_missing "slurm-$version"; then
+      # What slurmd needs from the compiler's stage is made while the others are.
+      build_target "nss-$version" nss "$version" &
+      jobs+=($!)
       build_group "slurm-$version" "$version" "${slurm_targets[@]}" &
       jobs+=($!)
     fi
@@ -131,6 +209,8 @@ build() {
   for job in "${jobs[@]}"; do
     wait "$job" || failed=1
   done
+  # Archives of earlier inputs, which nobody has made anew for a month.
+  find "$IMAGES_DIRECTORY" -maxdepth 1 -name '*.tar' ! -name "*-$key.tar" -mtime +30 -delete
   return "$failed"
 }
 
