@@ -185,9 +185,11 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.progress import Progress
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox import lifecycle
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox import ending, presence
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.addresses import AddressPlan, parse_network
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.certificates import CRYPTOGRAPHY_ERROR
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.observe import running_processes
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.records import pick_network
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.settings import (
     KwokNode,
     Settings,
@@ -218,7 +220,7 @@ def default_cache() -> Path:
     return Path(base) / "slurm_ops.kubernetes"
 
 
-def settings_from(params: dict[str, Any], directory: Path, cache: Path, kubeconfig: Path) -> Settings:
+def settings_from(params: dict[str, Any], directory: Path, cache: Path, kubeconfig: Path, check: bool) -> Settings:
     wanted = parse_network(params["network"]) if params["network"] else None
     return Settings(
         name=params["name"],
@@ -227,7 +229,7 @@ def settings_from(params: dict[str, Any], directory: Path, cache: Path, kubeconf
         binaries=Path(params["binaries"]).resolve(),
         runtime=Path(params["runtime"]).resolve(),
         kubeconfig=kubeconfig,
-        addresses=AddressPlan(lifecycle.pick_network(params["name"], directory, wanted)),
+        addresses=AddressPlan(pick_network(params["name"], directory, wanted, check)),
         nodes=params["nodes"],
         node_labels={p: {k: str(v) for k, v in labels.items()} for p, labels in params["node_labels"].items()},
         kwok_nodes=params["kwok_nodes"],
@@ -255,14 +257,14 @@ def main() -> None:
         directory = Path(params["directory"]).resolve() if params["directory"] else cache / "sandbox" / params["name"]
         kubeconfig = Path(params["kubeconfig"]).absolute() if params["kubeconfig"] else directory / "kubeconfig"
         if params["state"] == "present":
-            settings = settings_from(params, directory, cache, kubeconfig)
+            settings = settings_from(params, directory, cache, kubeconfig, module.check_mode)
             result["network"] = str(settings.addresses.network)
-            report = lifecycle.present(settings, Progress("sandbox").say, module.check_mode)
+            report = presence.present(settings, Progress("sandbox").say, module.check_mode)
         elif params["state"] == "stopped":
-            report = lifecycle.stopped(params["name"], directory, params["grace_period"], module.check_mode)
+            report = ending.stopped(params["name"], directory, params["grace_period"], module.check_mode)
         else:
-            report = lifecycle.absent(params["name"], directory, kubeconfig, cache, module.check_mode)
-        result["processes"] = lifecycle.running_processes(params["name"])
+            report = ending.absent(params["name"], directory, kubeconfig, cache, module.check_mode)
+        result["processes"] = running_processes(params["name"])
     except OperationError as error:
         module.fail_json(
             msg=str(error),

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
@@ -151,15 +151,15 @@ def _spread(settings: Settings, calls: Sequence[_Call]) -> None:
                 future.result()
 
 
-def unready(nodes: Sequence[Object], wanted: Sequence[str], since: float) -> dict[str, str]:
-    """Wanted Nodes that are not ready, and why. A report from before ``since`` (seconds) is one of an earlier life."""
+def unready(nodes: Sequence[Object], wanted: Sequence[str], begun: Mapping[str, float]) -> dict[str, str]:
+    """Wanted Nodes that are not ready, and why. A report from before a kubelet has ``begun`` is one of an earlier life."""
     problems = dict.fromkeys(wanted, "has not registered")
     for node in nodes:
         name = node["metadata"]["name"]
         if name not in problems:
             continue
         condition = next((c for c in node["status"].get("conditions") or [] if c["type"] == "Ready"), None)
-        if condition is None or _seconds(condition["lastHeartbeatTime"]) < int(since):
+        if condition is None or _seconds(condition["lastHeartbeatTime"]) < int(begun.get(name, 0)):
             problems[name] = "has not reported yet"
         elif condition["status"] != "True":
             problems[name] = str(condition.get("message") or condition.get("reason"))
@@ -172,13 +172,13 @@ def _seconds(timestamp: str) -> float:
     return datetime.fromisoformat(timestamp).timestamp()
 
 
-def await_nodes(api: Api, settings: Settings, since: float, progress: Progress) -> None:
-    """Wait until all real Nodes are ready."""
+def await_nodes(api: Api, settings: Settings, begun: Mapping[str, float], progress: Progress) -> None:
+    """Wait until all real Nodes are ready; ``begun`` tells when the kubelets of this run were started."""
     deadline = time.monotonic() + settings.wait_timeout
     report = time.monotonic() + 10
     problems: dict[str, str] = {}
     for nodes in _polls(api, deadline):
-        problems = unready(nodes, settings.node_names, since)
+        problems = unready(nodes, settings.node_names, begun)
         if not problems:
             return
         if time.monotonic() > report:

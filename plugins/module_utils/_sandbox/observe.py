@@ -65,3 +65,8 @@ def observe(name: str) -> Observed:
         cgroups=Cgroups(cgroup_name(name)).exist(),
         run_directory=run_directory(name).exists(),
     )
+
+
+def running_processes(name: str) -> dict[str, int]:
+    """Component and process number of all that runs."""
+    return {component: process.pid for component, process in sorted(observe(name).running.items())}
