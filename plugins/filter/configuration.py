@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ansible.errors import AnsibleFilterError
@@ -60,12 +60,14 @@ def slurm_files(cluster: Any, variables: Mapping[str, str] | None = None) -> dic
 
 def slurm_nodesets(nodesets: Any, cluster: Any, variables: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """NodeSets as a user writes them, checked and complete."""
-    if not isinstance(nodesets, Sequence) or isinstance(nodesets, str):
+    if isinstance(nodesets, (str, Mapping)) or not isinstance(nodesets, Iterable):
         raise AnsibleFilterError("slurm_nodesets takes a list of NodeSets.")
+    # What map() and select() give can be read once only.
+    written = list(nodesets)
 
     def make() -> list[dict[str, Any]]:
         problems = Problems()
-        described = parse_cluster(cluster, problems, nodesets=nodesets, variables=variables)
+        described = parse_cluster(cluster, problems, nodesets=written, variables=variables)
         taken: dict[str, str] = {}
         made = [worker(nodeset, described, problems, taken) for nodeset in described.nodesets]
         problems.raise_if_any("The NodeSets cannot be made")

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -17,11 +17,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 
 def slurm_hostlist_expand(expression: Any) -> list[str]:
     """Names of a host list or of a list of host lists."""
-    parts = expression if isinstance(expression, (list, tuple)) else [expression]
     names: list[str] = []
-    for part in parts:
-        if not isinstance(part, str):
-            raise AnsibleFilterError(f"slurm_hostlist_expand takes a string or a list of strings, not {type(part)}.")
+    for part in [expression] if isinstance(expression, str) else _words("slurm_hostlist_expand", expression):
         try:
             names.extend(hostlist.expand(part))
         except OperationError as error:
@@ -31,12 +28,22 @@ def slurm_hostlist_expand(expression: Any) -> list[str]:
 
 def slurm_hostlist_compress(names: Any, sort: bool = False, unique: bool = False) -> str:
     """The host list of names."""
-    if isinstance(names, (str, Mapping)) or not all(isinstance(name, str) for name in names):
-        raise AnsibleFilterError("slurm_hostlist_compress takes a list of names.")
+    words = _words("slurm_hostlist_compress", names)
     try:
-        return hostlist.compress(names, sort=sort, unique=unique)
+        return hostlist.compress(words, sort=sort, unique=unique)
     except OperationError as error:
         raise AnsibleFilterError(str(error)) from error
+
+
+def _words(name: str, given: Any) -> list[str]:
+    """A list of strings; also from what map() and select() give, which can be read once only."""
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise AnsibleFilterError(f"{name} takes a list of strings, not {type(given).__name__}.")
+    words = list(given)
+    for word in words:
+        if not isinstance(word, str):
+            raise AnsibleFilterError(f"{name} takes a list of strings; {word!r} is none.")
+    return words
 
 
 class FilterModule:

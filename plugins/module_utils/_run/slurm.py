@@ -44,7 +44,7 @@ class ServiceProxy:
         self._kubernetes = kubernetes
         self._namespace = namespace
         self._service = service
-        self._path = paths.service_proxy(namespace, service, PORTS["slurmrestd"])
+        self._path = paths.service_proxy(namespace, service, PORTS["slurmrestd"]).rstrip("/")
 
     @property
     def where(self) -> str:
