@@ -91,6 +91,10 @@ class Authority:
         if not (self._certificate_file.exists() and self._key_file.exists()):
             self._create(f"slurm_ops.kubernetes sandbox {name}")
         self._certificate = x509.load_pem_x509_certificate(self._certificate_file.read_bytes())
+        public_key = self._certificate.public_key()
+        if not isinstance(public_key, ec.EllipticCurvePublicKey):
+            raise ValueError(f"{self._certificate_file} is not a certificate of the sandbox")
+        self._public_key = public_key
 
     def _create(self, common_name: str) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -126,11 +130,15 @@ class Authority:
             return False
         certificate = x509.load_pem_x509_certificate(text)
         alternatives: list[x509.GeneralName] = []
+        issuer = None
         for extension in certificate.extensions:
             if isinstance(extension.value, x509.SubjectAlternativeName):
                 alternatives = list(extension.value)
+            elif isinstance(extension.value, x509.AuthorityKeyIdentifier):
+                issuer = extension.value
+        # Not the name: an authority that had to be made anew has the same.
         return (
-            certificate.issuer == self._certificate.subject
+            issuer == x509.AuthorityKeyIdentifier.from_issuer_public_key(self._public_key)
             and certificate.subject == identity.subject
             and alternatives == identity.alternatives
         )

@@ -152,7 +152,7 @@ def _spread(settings: Settings, calls: Sequence[_Call]) -> None:
 
 
 def unready(nodes: Sequence[Object], wanted: Sequence[str], begun: Mapping[str, float]) -> dict[str, str]:
-    """Wanted Nodes that are not ready, and why. A report from before a kubelet has ``begun`` is one of an earlier life."""
+    """Wanted Nodes that are not ready, and why. A report from before its kubelet has ``begun`` is an old one."""
     problems = dict.fromkeys(wanted, "has not registered")
     for node in nodes:
         name = node["metadata"]["name"]

@@ -54,7 +54,8 @@ def present(settings: Settings, progress: Progress, check: bool) -> Report:
         for _round in range(_ROUNDS):
             if not steps:
                 break
-            kubelets.update({s.target.removeprefix("kubelet-"): began for s in steps if s.target.startswith("kubelet-")})
+            started = [step.target for step in steps if step.target.startswith("kubelet-")]
+            kubelets.update(dict.fromkeys((name.removeprefix("kubelet-") for name in started), began))
             _execute(settings, wanted, steps, seen, images, report, progress)
             seen = look(settings, wanted)
             steps = plan_processes(wanted, settings.node_names, seen)
