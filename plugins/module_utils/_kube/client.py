@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import threading
 import time
 from collections import Counter
@@ -39,6 +40,8 @@ FIRST_DEADLINE = 12.0  # the same while nothing has ever answered: a wrong addre
 RETRIED = frozenset({429, 500, 502, 503, 504})
 ATTEMPTS_500 = 3  # a 500 is sometimes a passing fault of etcd, more often an admission webhook that will not heal
 READS = frozenset({"get", "list", "watch", "discover"})
+
+_WARNING = re.compile(r'299 [^ ]+ "((?:[^"\\]|\\.)*)"')
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -218,11 +221,8 @@ class KubernetesClient:
 
     def _note_warnings(self, reply: Reply) -> None:
         """Keep the Warning headers: deprecations, Pod Security, unknown fields."""
-        text = reply.headers.get("Warning")
-        if text:
-            for part in text.split(', 299 - "'):
-                message = part.removeprefix('299 - "').rstrip('"').replace('\\"', '"')
-                self.warnings.setdefault(message)
+        for text in _WARNING.findall(reply.headers.get("Warning", "")):
+            self.warnings.setdefault(text.replace('\\"', '"').replace("\\\\", "\\"))
 
     # --- where things are -----------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -305,7 +306,7 @@ def _decoded(entry: Mapping[str, Any], key: str, file: str) -> bytes | None:
     if not entry.get(key):
         return None
     try:
-        return base64.b64decode(entry[key])
+        return base64.b64decode("".join(entry[key].split()), validate=True)
     except (binascii.Error, ValueError):
         raise _invalid(file, f"its {key} is not base64", "") from None
 
@@ -330,16 +331,23 @@ def _from_library(config: dict[str, Any], context: str, name: str) -> dict[str, 
 
     kubernetes = library()
     configuration = kubernetes.client.Configuration()
+    said = _Said()
+    logging.getLogger().addHandler(said)
     try:
         kubernetes.config.load_kube_config_from_dict(
             config, context=context, client_configuration=configuration, persist_config=False
         )
-    except Exception as error:  # the library raises many types: its own, OSError of the command, OAuth errors
+    except Exception as error:  # noqa: BLE001 (it raises many types: its own, OSError of the command, OAuth errors)
+        said.messages.append(str(error))
+    finally:
+        logging.getLogger().removeHandler(said)
+    # A plugin that fails is no exception for the library: it logs that and goes on without credentials.
+    if not (configuration.api_key or configuration.cert_file) or said.messages:
         raise OperationError(
-            f"The credentials of kubeconfig {name}, context {context}, cannot be had: {error}",
+            f"The credentials of kubeconfig {name}, context {context}, cannot be had: {'; '.join(said.messages)}.",
             reason="AuthenticationPlugin",
-            hint="Run the same command by hand (kubectl --context ... get namespaces) and log in again if it asks.",
-        ) from error
+            hint="Run the same by hand (kubectl --context ... get namespaces) and log in again if it asks for that.",
+        )
     keys = configuration.api_key
     return {
         "by": "exec plugin or auth-provider",
@@ -348,3 +356,14 @@ def _from_library(config: dict[str, Any], context: str, name: str) -> dict[str, 
         "cert_file": configuration.cert_file,
         "key_file": configuration.key_file,
     }
+
+
+class _Said(logging.Handler):
+    """Keeps what the library logs as errors."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())

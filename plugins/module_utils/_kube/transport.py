@@ -62,6 +62,8 @@ class Transport:
                 options["server_hostname"] = connection.server_name
                 options["assert_hostname"] = connection.server_name
             if not connection.verify:
+                # Asked for by the user; a warning at each call would tell nothing new.
+                self._urllib3.disable_warnings(self._urllib3.exceptions.InsecureRequestWarning)
                 options["cert_reqs"] = "CERT_NONE"
                 options["assert_hostname"] = False
         if proxy_for(connection):
