@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def python_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.py") if path.name != "__init__.py" or path.stat().st_size)
 
 
+@cache
 def imported_modules(path: Path) -> set[str]:
     """Full names of what a file imports, wherever in the file."""
     package = [COLLECTION, *path.relative_to(PLUGINS).parent.parts]
