@@ -184,7 +184,10 @@ def _domain(fields: Fields, preset: Preset) -> dict[str, Scalar]:
         # How long a login waits for a directory that does not answer before the cache is used.
         "ldap_network_timeout": 3,
         "ldap_opt_timeout": 3,
-        "offline_timeout": 10,
+        # Seconds between looks whether it is back; left alone, SSSD lets them grow to an hour.
+        "offline_timeout": 5,
+        "offline_timeout_max": 30,
+        "offline_timeout_random_offset": 5,
         **preset.options,
     }
     options.update(_server(fields))

@@ -44,6 +44,12 @@ if [ -e /input/ldap/password ]; then
   domain=$(sed -n 's|^\[\(domain/.*\)\]$|\1|p' /etc/sssd/sssd.conf | head -n 1)
   printf '[%s]\nldap_default_authtok = %s\n' "$domain" "$password" > /etc/sssd/conf.d/10-password.conf
 fi
+# What was cached from another directory, or under another mapping of names and numbers, is wrong now.
+identity=$(grep -E '^(\[domain/|id_provider|ldap_(schema|id_mapping|idmap|search_base|user_|group_))' /etc/sssd/sssd.conf | sha256sum)
+if [ "$(cat /var/lib/sss/db/identity 2> /dev/null)" != "$identity" ]; then
+  rm -f /var/lib/sss/db/*.ldb
+  echo "$identity" > /var/lib/sss/db/identity
+fi
 chown -R "$owner" /etc/sssd /var/lib/sss/db
 chmod 0700 /var/lib/sss/db
 for file in ca.crt tls.crt tls.key; do
@@ -53,7 +59,12 @@ done
 [ ! -e /etc/slurm-login/ca.crt ] || chmod 0644 /etc/slurm-login/ca.crt
 [ ! -e /etc/slurm-login/tls.key ] || chown "$owner" /etc/slurm-login/tls.*
 if command -v sssctl > /dev/null; then
-  sssctl config-check || { say "SSSD does not accept its configuration"; exit 1; }
+  report=$(sssctl config-check 2>&1) || {
+    say "SSSD does not accept its configuration:"
+    # What is wrong comes last, where it is seen.
+    { echo "$report" | grep -v '^\[rule'; echo "$report" | grep '^\[rule'; } >&2
+    exit 1
+  }
 fi
 
 # --- sshd
