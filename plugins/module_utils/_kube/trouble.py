@@ -103,7 +103,7 @@ def crashes(entry: Object) -> bool:
 def crashed_without_probe(pod: Object) -> bool:
     """Whether a container has ended in failure that counts as ready whenever it runs, for want of a readiness probe."""
     spec = pod.get("spec") or {}
-    probed = {entry["name"] for entry in spec.get("containers") or () if entry.get("readinessProbe")}
+    probed = {entry["name"] for entry in spec.get("containers") or () if "readinessProbe" in entry}
     return any(
         entry["name"] not in probed
         and (
@@ -141,7 +141,7 @@ def is_stuck(pod: Object, workload: Object, old: bool) -> bool:
     if on_delete and not never_ran(pod):
         return False
     if any(
-        (entry.get("state") or {}).get("running") for entry in (pod.get("status") or {}).get("containerStatuses") or ()
+        "running" in (entry.get("state") or {}) for entry in (pod.get("status") or {}).get("containerStatuses") or ()
     ):
         return False
     return revision_is_old(pod, workload) or (old and in_back_off(pod))
@@ -283,7 +283,7 @@ def claim_troubles(claims: Iterable[str], namespace: str, events: Sequence[Objec
 
 def _starting(pod: Object, own: Sequence[Object]) -> list[Trouble]:
     """A Pod that has a Node but no containers yet: volumes that cannot be mounted, no network."""
-    if any((entry.get("state") or {}).get("running") for entry in containers(pod)):
+    if any("running" in (entry.get("state") or {}) for entry in containers(pod)):
         return []
     signs = {
         "FailedMount": ("cannot mount a volume", "VolumeMount", "Create what is missing, or correct its name."),

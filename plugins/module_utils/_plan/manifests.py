@@ -41,7 +41,10 @@ def flatten(given: Iterable[Any], parse: Callable[[str, str], list[Any]]) -> lis
         if item is None:
             continue  # an empty YAML document, as a template leaves after its last "---"
         if isinstance(item, str):
-            found += flatten(parse(item, f"Manifest {number}"), parse)
+            documents = parse(item, f"Manifest {number}")
+            if any(isinstance(document, str) for document in documents):
+                raise _malformed(f"Manifest {number} is text, but not of a manifest")
+            found += flatten(documents, parse)
         elif isinstance(item, (list, tuple)):
             found += flatten(item, parse)
         elif not isinstance(item, Mapping):

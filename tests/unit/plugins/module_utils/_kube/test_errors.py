@@ -42,7 +42,8 @@ CONFLICT = {
             "Forbidden",
             [
                 "system:serviceaccount:demo:ci may not list statefulsets.apps in namespace demo",
-                'a Role in namespace demo with the rule {apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["list"]}',
+                "a Role in namespace demo with the rule",
+                '{apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["list"]}',
             ],
         ),
         (403, {"message": CLUSTER}, "Forbidden", ["ann may not list nodes at cluster scope", "a ClusterRole"]),
@@ -50,7 +51,7 @@ CONFLICT = {
         (403, {"message": 'violates PodSecurity "restricted:latest": privileged'}, "PodSecurity", ["privileged"]),
         (
             403,
-            {"message": "unable to create new content in namespace x because it is being terminated"},
+            {"message": "namespace x: it is being terminated"},
             "NamespaceTerminating",
             ["being deleted"],
         ),
