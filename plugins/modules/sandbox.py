@@ -136,7 +136,7 @@ EXAMPLES = r"""
 RETURN = r"""
 actions:
   description: What was done, or would be in check mode.
-  returned: always
+  returned: success
   type: list
   elements: dict
   contains:
@@ -178,6 +178,8 @@ reason:
 
 import os
 import time
+import traceback
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -271,7 +273,14 @@ def main() -> None:
             reason=error.reason,
             hint=error.hint,
             remaining=list(error.remaining),
-            actions=[],
+            duration=round(time.monotonic() - begun, 3),
+        )
+    except (OSError, HTTPException) as error:
+        # Such as a full disk, or an API server that ends while it is spoken to. A later run goes on from what is there.
+        module.fail_json(
+            msg=f"The sandbox {params['name']} could not be brought to state {params['state']}: {error}",
+            reason="Unexpected",
+            exception=traceback.format_exc(),
             duration=round(time.monotonic() - begun, 3),
         )
     if module._diff:

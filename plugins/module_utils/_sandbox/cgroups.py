@@ -85,7 +85,14 @@ class Cgroups:
         enabled = control.read_text().split()
         for controller in _CONTROLLERS:
             if controller in available and controller not in enabled:
-                control.write_text(f"+{controller}")
+                try:
+                    control.write_text(f"+{controller}")
+                except OSError as error:
+                    raise OperationError(
+                        f"The controller {controller} could not be enabled in {path}: {error.strerror}.",
+                        reason="CgroupsNotDelegated",
+                        hint="In a container, run in the cgroup namespace of the machine or in an empty cgroup.",
+                    ) from error
 
     def membership_files(self, group: str) -> list[Path]:
         """Files that a process writes its number to in order to join a group."""

@@ -130,8 +130,8 @@ func (p *provisioner) provision(ctx context.Context, claim *core.PersistentVolum
 	if err != nil {
 		return err
 	}
-	if claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == core.PersistentVolumeBlock {
-		p.events.Event(claim, core.EventTypeWarning, "ProvisioningFailed", "block volumes are not offered by the sandbox")
+	if what := unsupported(claim); what != "" {
+		p.events.Eventf(claim, core.EventTypeWarning, "ProvisioningFailed", "the sandbox does not offer %s", what)
 		return nil
 	}
 	volume := newVolume(p.name, p.directory, claim, class)
@@ -148,6 +148,19 @@ func (p *provisioner) provision(ctx context.Context, claim *core.PersistentVolum
 	}
 	p.events.Eventf(claim, core.EventTypeNormal, "ProvisioningSucceeded", "made volume %s", volume.Name)
 	return nil
+}
+
+// unsupported says what a claim asks for that a directory cannot be, or nothing.
+func unsupported(claim *core.PersistentVolumeClaim) string {
+	switch {
+	case claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == core.PersistentVolumeBlock:
+		return "block volumes"
+	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
+		return "volumes with content"
+	case claim.Spec.Selector != nil:
+		return "a choice of volumes by their labels"
+	}
+	return ""
 }
 
 // newVolume is the PersistentVolume for a claim. Its directory is named after the claim, for people who look.
