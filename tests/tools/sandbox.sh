@@ -11,7 +11,11 @@ prepare run
 case $1 in
     fresh)
         sandbox test absent
-        sandbox test present
+        "$0" present
+        ;;
+    present)
+        # The tests deploy both releases.
+        sandbox test present --extra-vars '{"images_versions": ["26.05", "24.11"]}'
         ;;
     *) sandbox test "$1" ;;
 esac
