@@ -179,39 +179,52 @@ is_missing() {
   [[ ! -f $IMAGES_DIRECTORY/$1-$key.tar ]] || [[ $IMAGES_PUSH == true && ! -f $IMAGES_DIRECTORY/$1-$key.pushed ]]
 }
 
+# Compiler's stage and services; the other lane is Slurm's stage, which takes as long.
+build_beside_slurm() {
+  local version
+  for version; do
+    build_target "nss-$version" nss "$version"
+  done
+  if is_missing services; then
+    build_group services "$service_tag" "${service_targets[@]}"
+  fi
+}
+
 build() {
-  local version jobs=() job failed=0
+  local version versions=() beside failed=0
   key=$(key)
   mkdir -p "$IMAGES_DIRECTORY/log"
   # One build at a time in one cache; whoever waited finds the work done.
   exec 9> "$IMAGES_DIRECTORY/lock"
   flock 9
+  for version in $IMAGES_VERSIONS; do
+    if is_missing "slurm-$version"; then
+      versions+=("$version")
+    fi
+  done
   install_tools
   prepare_storage
   rm -f "$IMAGES_DIRECTORY"/log/*
   base=$IMAGES_BASE
   [[ -n $base ]] || make_base
-  # Before the parallel builds: each would make this layer anew, and all above it.
+  # Two builds at the same time must not have a step in common: both would make it, and what is made of the one is then
+  # not found by who starts from the other, so that the images would not share their layers.
   build_target debian debian none
-  if is_missing services; then
-    build_group services "$service_tag" "${service_targets[@]}" &
-    jobs+=($!)
-  fi
-  for version in $IMAGES_VERSIONS; do
-    if is_missing "slurm-$version"; then
-      # What slurmd needs from the compiler's stage is made while the others are.
-      build_target "nss-$version" nss "$version" &
-      jobs+=($!)
-      build_group "slurm-$version" "$version" "${slurm_targets[@]}" &
-      jobs+=($!)
-    fi
+  build_beside_slurm "${versions[@]}" &
+  beside=$!
+  for version in "${versions[@]}"; do
+    progress "Slurm $version"
+    build_target "slurm-$version" slurm "$version" || failed=1
   done
-  for job in "${jobs[@]}"; do
-    wait "$job" || failed=1
+  wait "$beside" || failed=1
+  if ((failed)); then
+    return 1
+  fi
+  for version in "${versions[@]}"; do
+    build_group "slurm-$version" "$version" "${slurm_targets[@]}"
   done
   # Archives of earlier inputs, which nobody has made anew for a month.
   find "$IMAGES_DIRECTORY" -maxdepth 1 -name '*.tar' ! -name "*-$key.tar" -mtime +30 -delete
-  return "$failed"
 }
 
 case ${1:-} in
