@@ -81,7 +81,11 @@ class NodeState:
 
     @property
     def usable(self) -> bool:
-        """Jobs can start on it, now or when those that run have ended."""
+        """Jobs can start on it, now or when those that run have ended.
+
+        Not so at once after UNDRAIN or RESUME: Slurm shows NOT_RESPONDING until it has asked slurmd again, up to half a
+        minute later (seen on 24.11 and 26.05). Whoever waits for the end of a drain waits for ``not drain``.
+        """
         return self.registered and not self.drain and self.base != "ERROR" and self.flags.isdisjoint(_NO_NEW_JOBS)
 
     @property
