@@ -112,6 +112,7 @@ class KubernetesClient:
         path: str,
         *,
         verb: str = "",
+        doing: str = "",
         target: str = "",
         query: Mapping[str, str | int] | None = None,
         body: Any = None,
@@ -122,13 +123,15 @@ class KubernetesClient:
     ) -> Any:
         """Make one call and return the parsed answer; text that is not JSON comes back as str.
 
-        ``verb`` counts the call and, with ``target``, names it in errors. Calls that are not idempotent (a POST) are
-        tried again only if the server cannot have seen them. Raises ApiError, Unreachable.
+        The call is counted under ``verb``; errors say what could not be done with ``doing`` (the verb, unless given)
+        and ``target``. Calls that are not idempotent (a POST) are tried again only if the server cannot have seen
+        them. Raises ApiError, Unreachable.
         """
         reply = self.exchange(
             method,
             path,
             verb=verb,
+            doing=doing,
             target=target,
             query=query,
             body=body,
@@ -141,7 +144,7 @@ class KubernetesClient:
         if 200 <= reply.status < 300:
             return content
         status = content if isinstance(content, dict) else {"raw": str(content)[:500]}
-        raise explain(reply.status, status, verb or method, target or path, self.connection.source)
+        raise explain(reply.status, status, doing or verb or method, target or path, self.connection.source)
 
     def exchange(
         self,
@@ -149,6 +152,7 @@ class KubernetesClient:
         path: str,
         *,
         verb: str = "",
+        doing: str = "",
         target: str = "",
         query: Mapping[str, str | int] | None = None,
         body: Any = None,
@@ -182,7 +186,7 @@ class KubernetesClient:
                     raise failure.fatal from failure
                 delay = min(0.2 * 2**attempt, 5.0)
                 if (failure.sent and not repeatable) or delay > left:
-                    raise self._unreachable(failure, verb, target or path, begun) from failure
+                    raise self._unreachable(failure, verb, doing or verb, target or path, begun) from failure
                 self._pause(delay * random.uniform(0.7, 1.0))
                 continue
             self._answered = True
@@ -203,14 +207,14 @@ class KubernetesClient:
                     continue
             return reply
 
-    def _unreachable(self, failure: ConnectionFailed, verb: str, target: str, begun: float) -> Unreachable:
+    def _unreachable(self, failure: ConnectionFailed, verb: str, doing: str, target: str, begun: float) -> Unreachable:
         seconds = self._clock() - begun
         host = self.connection.host
         if failure.sent:
             return Unreachable(
-                f"No answer from the API server {host} to {verb} {target}: {failure} (tried for {seconds:.0f} s).",
+                f"No answer from the API server {host} to {doing} {target}: {failure} (tried for {seconds:.0f} s).",
                 reason="Unreachable",
-                hint="It may have been done or not: run again.",
+                hint="Run again." if verb in READS or verb == "dry-run" else "It may have been done or not: run again.",
             )
         source = self.connection.source
         return Unreachable(
@@ -345,6 +349,7 @@ class KubernetesClient:
             "PATCH",
             resource.path(namespace, name),
             verb="dry-run" if dry_run else "apply",
+            doing="apply",
             target=label(resource, namespace, name),
             query=query,
             body=manifest,
@@ -370,6 +375,7 @@ class KubernetesClient:
             "POST",
             resource.path(namespace),
             verb="dry-run" if dry_run else "create",
+            doing="create",
             target=label(resource, namespace, manifest["metadata"].get("name", "")),
             query=query,
             body=manifest,
@@ -396,6 +402,7 @@ class KubernetesClient:
             "PATCH",
             resource.path(namespace, name, subresource),
             verb="dry-run" if dry_run else "patch",
+            doing="patch",
             target=label(resource, namespace, name),
             query=query,
             body=change,
@@ -433,6 +440,7 @@ class KubernetesClient:
                 "DELETE",
                 resource.path(namespace, name),
                 verb="dry-run" if dry_run else "delete",
+                doing="delete",
                 target=label(resource, namespace, name),
                 body=options,
             )

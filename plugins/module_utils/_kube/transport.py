@@ -214,11 +214,11 @@ def _bad_file(what: str, path: str | None, error: Exception) -> OperationError:
 
 def _plain(error: BaseException) -> str:
     """Return the innermost reason, without the objects' addresses that urllib3 puts in front of it."""
-    text = str(error)
-    for inner in (getattr(error, "__cause__", None), getattr(error, "__context__", None)):
-        if isinstance(inner, OSError) and inner.strerror:
-            return inner.strerror
-    return text.rpartition(">: ")[2] or text or type(error).__name__
+    inner = [item for item in (*error.args, error.__cause__, error.__context__) if isinstance(item, Exception)]
+    for item in inner:
+        if isinstance(item, OSError) and (item.strerror or str(item)):
+            return item.strerror or str(item)
+    return str(error).rpartition(">: ")[2] or str(error) or type(error).__name__
 
 
 def _tls_failure(connection: Connection, error: Exception) -> Unreachable:

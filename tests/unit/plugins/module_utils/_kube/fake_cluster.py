@@ -71,6 +71,8 @@ class FakeCluster:
             return early
         parts = asked.path.strip("/").split("/")
         parts = parts[2:] if parts[0] == "api" else parts[3:]
+        if not parts:
+            return status(404, "NotFound", "the server could not find the requested resource")
         namespace = ""
         if parts[0] == "namespaces" and len(parts) > 2:
             namespace, parts = parts[1], parts[2:]
