@@ -43,15 +43,20 @@ _PODS = "/api/v1/namespaces/default/pods"
 
 
 class Sandbox:
-    """Runs the playbook for one sandbox and looks at what it has made."""
+    """Runs the playbook, or the module by itself, for one sandbox and looks at what it has made."""
 
-    def __init__(self, ansible: Ansible, cache: Path, images: list[str]) -> None:
+    def __init__(self, ansible: Ansible, cache: Path) -> None:
         self._ansible = ansible
         self.cache = cache
-        self.images = images
+        self.images: list[str] = []
         self.binaries = Path()
+        self.runtime = Path()
         self.nodes = 2
         self.kwok = 0
+
+    @property
+    def _labels(self) -> Json:
+        return {"node*": {"example.com/kind": "real"}, "node2": {"example.com/rack": "b"}}
 
     def run(self, state: str = "present", check: bool = False, **more: Any) -> PlaybookResult:
         return self._ansible.run_playbook(
@@ -64,17 +69,26 @@ class Sandbox:
                 "sandbox_state": state,
                 "sandbox_nodes": self.nodes,
                 "sandbox_kwok_nodes": self.kwok,
-                "sandbox_kwok_capacity": {"cpu": "16", "memory": "64Gi", "pods": "50"},
                 "sandbox_images_build": False,
                 "sandbox_image_archives": self.images,
-                "sandbox_node_labels": {"node*": {"example.com/kind": "real"}, "node2": {"example.com/rack": "b"}},
+                "sandbox_node_labels": self._labels,
                 **more,
             },
         )
 
-    def result(self, **more: Any) -> Json:
-        state = more.get("state", "present")
-        return self.run(**more).task("Run the sandbox" if state == "present" else "Stop the sandbox").result
+    def module(self, state: str = "present", check: bool = False) -> Json:
+        """What the role does last, with less of Ansible around it."""
+        options = {
+            "name": NAME,
+            "state": state,
+            "nodes": self.nodes,
+            "kwok_nodes": self.kwok,
+            "node_labels": self._labels,
+            "image_archives": self.images,
+            "binaries": str(self.binaries),
+            "runtime": str(self.runtime),
+        }
+        return self._ansible.run_module("sandbox", options, check=check)
 
     def kube(self) -> Kube:
         return Kube(str(self.kubeconfig))
@@ -127,14 +141,15 @@ def _toolbox(coredns: Path) -> bytes:
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Sandbox]:
     scratch = tmp_path_factory.mktemp("sandbox")
-    own = Sandbox(Ansible("/nonexistent", scratch, NO_INVENTORY), cache, [])
+    own = Sandbox(Ansible("/nonexistent", scratch, NO_INVENTORY), cache)
     try:
-        built = own.run().task("Build the programs").result["stdout"]
-        own.binaries = Path(json.loads(built)["binaries"])
+        first = own.run()
+        own.binaries = Path(json.loads(first.task("Build the programs").result["stdout"])["binaries"])
+        own.runtime = Path(json.loads(first.task("Set up the container runtime").result["stdout"])["runtime"])
         image = scratch / "tools.tar"
         image.write_bytes(_toolbox(own.binaries / "coredns"))
         own.images = [str(image)]
-        own.run()
+        own.module()
         yield own
     finally:
         own.run("absent")
@@ -322,6 +337,27 @@ def test_a_volume_follows_fsgroup_and_is_shared_by_nodes(sandbox: Sandbox, make_
     kube.wait(lambda: kube.find(f"/api/v1/persistentvolumes/{volume}"), lambda v: v is None, timeout=30)
 
 
+def test_a_claim_that_came_and_one_that_went_while_nobody_provided(sandbox: Sandbox) -> None:
+    kube = sandbox.kube()
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+    def phase(name: str) -> str:
+        return str(kube.get(f"{claims}/{name}")["status"].get("phase"))
+
+    kube.create(claims, _claim("goes", "ReadWriteOnce"))
+    kube.wait(lambda: phase("goes"), lambda seen: seen == "Bound", timeout=30)
+    volume = kube.get(f"{claims}/goes")["spec"]["volumeName"]
+    os.kill(sandbox.module()["processes"]["provisioner"], signal.SIGKILL)
+    kube.delete(f"{claims}/goes")
+    kube.create(claims, _claim("comes", "ReadWriteOnce"))
+    sandbox.module()
+    kube.wait(lambda: phase("comes"), lambda seen: seen == "Bound", timeout=30)
+    kube.wait(lambda: kube.find(f"/api/v1/persistentvolumes/{volume}"), lambda seen: seen is None, timeout=30)
+    kube.delete(f"{claims}/comes")
+    volumes = sandbox.directory / "volumes"
+    kube.wait(lambda: list(volumes.iterdir()), lambda seen: not seen, timeout=30, what="no directory is left")
+
+
 def test_network_policies_are_accepted(sandbox: Sandbox) -> None:
     path = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
     policy = {
@@ -334,56 +370,63 @@ def test_network_policies_are_accepted(sandbox: Sandbox) -> None:
     sandbox.kube().delete(f"{path}/closed")
 
 
-@pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "containerd-node1", "kubelet-node2", "provisioner"])
-def test_a_killed_component_is_repaired(sandbox: Sandbox, make_pods: Callable[..., None], component: str) -> None:
+@pytest.mark.parametrize(
+    "killed",
+    [
+        ["etcd"],
+        ["kube-apiserver"],
+        ["containerd-node1", "kubelet-node2"],
+        ["coredns", "kube-controller-manager", "kube-proxy-node1", "provisioner"],
+    ],
+    ids=" ".join,
+)
+def test_killed_components_are_repaired(sandbox: Sandbox, make_pods: Callable[..., None], killed: list[str]) -> None:
     make_pods(_pod("bystander", "node1"))
-    pids = sandbox.result()["processes"]
-    os.kill(pids[component], signal.SIGKILL)
-    foretold = sandbox.result(check=True)
-    assert {"kind": "start", "target": component, "why": "not running"} in foretold["actions"]
-    repaired = sandbox.result()
-    assert repaired["processes"][component] != pids[component]
-    assert {name: pid for name, pid in repaired["processes"].items() if name != component} == {
-        name: pid for name, pid in pids.items() if name != component
-    }
-    assert sandbox.run().changed == []
+    before = sandbox.module()["processes"]
+    for name in killed:
+        os.kill(before[name], signal.SIGKILL)
+    foretold = sandbox.module(check=True)
+    assert {(a["kind"], a["target"]) for a in foretold["actions"]} == {("start", name) for name in killed}
+    after = sandbox.module()["processes"]
+    assert sorted(name for name in before if before[name] != after.get(name)) == sorted(killed)
+    assert not sandbox.module()["changed"]
     assert sandbox.kube().get(f"{_PODS}/bystander")["status"]["containerStatuses"][0]["restartCount"] == 0
     assert _in(sandbox.kube(), "bystander", "echo alive") == "alive\n"
 
 
 def test_a_component_that_hangs_is_restarted(sandbox: Sandbox) -> None:
-    pid = sandbox.result()["processes"]["kube-scheduler"]
+    pid = sandbox.module()["processes"]["kube-scheduler"]
     os.kill(pid, signal.SIGSTOP)
-    repaired = sandbox.result()
+    repaired = sandbox.module()
     assert [(a["kind"], a["target"]) for a in repaired["actions"]] == [("restart", "kube-scheduler")]
-    assert sandbox.run().changed == []
+    assert not sandbox.module()["changed"]
 
 
 def test_a_lost_interface_is_put_back(sandbox: Sandbox) -> None:
     subprocess.run(["ip", "link", "delete", interface_name(NAME)], check=True)
-    sandbox.run()
+    sandbox.module()
     assert _is_ready(sandbox.kube().get("/api/v1/nodes/node1"))
-    assert sandbox.run().changed == []
+    assert not sandbox.module()["changed"]
 
 
 def test_a_node_can_be_added_and_removed(sandbox: Sandbox) -> None:
     sandbox.nodes = 3
-    sandbox.run()
+    sandbox.module()
     assert _is_ready(sandbox.kube().get("/api/v1/nodes/node3"))
-    assert sandbox.run().changed == []
+    assert not sandbox.module()["changed"]
     sandbox.nodes = 2
-    sandbox.run()
+    sandbox.module()
     assert sandbox.kube().find("/api/v1/nodes/node3") is None
     assert not (sandbox.directory / "nodes" / "node3").exists()
-    assert sandbox.run().changed == []
+    assert not sandbox.module()["changed"]
 
 
 def test_a_node_whose_namespaces_are_lost_is_made_again(sandbox: Sandbox) -> None:
     pid = next(p.pid for p in processes.everything() if p.argv[1:4] == (processes.NODE_MARK, NAME, "node2"))
     os.kill(pid, signal.SIGKILL)
-    sandbox.run()
+    sandbox.module()
     assert _is_ready(sandbox.kube().get("/api/v1/nodes/node2"))
-    assert sandbox.run().changed == []
+    assert not sandbox.module()["changed"]
 
 
 def test_an_image_that_comes_later_is_imported_alone(
@@ -393,26 +436,28 @@ def test_an_image_that_comes_later_is_imported_alone(
     pause = (sandbox.binaries / "pause").read_bytes()
     image.write_bytes(archives.image_archive(LATER, {"pause": (pause, 0o755)}, {"Cmd": ["/pause"]}))
     sandbox.images = [*sandbox.images, str(image)]
-    changed = sandbox.result()
+    changed = sandbox.module()
     assert [(a["kind"], a["target"]) for a in changed["actions"]] == [("import", "archive:later.tar")]
     make_pods(_pod("late", "node2", container={"image": LATER}))
-    assert sandbox.run().changed == []
+    assert not sandbox.module()["changed"]
 
 
 def test_simulated_nodes_come_and_go(sandbox: Sandbox) -> None:
     def simulated() -> list[Json]:
         return sandbox.kube().items("/api/v1/nodes", labelSelector="type=kwok")
 
+    sandbox.kwok = 1
+    sandbox.run()  # builds kwok
     for wanted in (50, 20, 0):
         sandbox.kwok = wanted
-        sandbox.run()
+        sandbox.module()
         assert len(simulated()) == wanted
         sandbox.kube().wait(simulated, lambda nodes: all(map(_is_ready, nodes)), timeout=60, what="they are ready")
-        assert sandbox.run().changed == []
+        assert not sandbox.module()["changed"]
 
 
 def test_a_range_that_is_routed_already_is_refused(sandbox: Sandbox) -> None:
-    taken = sandbox.result()["network"]
+    taken = sandbox.module()["network"]
     refused = sandbox._ansible.run_playbook(
         "sandbox",
         inventory=NO_INVENTORY,
@@ -443,7 +488,7 @@ def test_stopped_leaves_nothing_and_a_start_finds_the_same_state(sandbox: Sandbo
     namespaces = _output("lsns", "--noheadings", "--output", "NS").split()
     assert sandbox.traces()
 
-    assert sandbox.result(state="stopped", check=True)["changed"]
+    assert sandbox.module("stopped", check=True)["changed"]
     assert sandbox.traces()
     sandbox.run("stopped")
     time.sleep(0.5)  # the kernel takes network namespaces down in the background
@@ -451,11 +496,11 @@ def test_stopped_leaves_nothing_and_a_start_finds_the_same_state(sandbox: Sandbo
     assert len(_output("lsns", "--noheadings", "--output", "NS").split()) < len(namespaces)
     assert sandbox.run("stopped").changed == []
 
-    started = sandbox.result()
+    started = sandbox.module()
     assert started["duration"] < 30
     kube = sandbox.kube()
     kube.wait(lambda: _remembers(kube), bool, timeout=90, what="the Pod runs again and has its data")
-    assert sandbox.run().changed == []
+    assert not sandbox.module()["changed"]
     kube.delete(f"{_PODS}/kept", gracePeriodSeconds=0)
     kube.delete(f"{claims}/kept")
 

@@ -13,6 +13,8 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+
 from . import archives, certificates, cluster, components
 from .archives import pause_archive
 from .components import Component
@@ -38,6 +40,7 @@ def present(settings: Settings, progress: Progress, check: bool) -> Report:
     """Make the sandbox run as wanted, whatever is there of it."""
     report = Report()
     wanted = components.components(settings)
+    _refuse_missing_programs(wanted)
     images = NodeImages(settings, _archives(settings, check))
     with locked(settings.directory, check):
         seen = look(settings, wanted)
@@ -63,6 +66,17 @@ def present(settings: Settings, progress: Progress, check: bool) -> Report:
         _converge(settings, kubelets, report, progress)
         prune_stores(settings.cache)
     return report
+
+
+def _refuse_missing_programs(wanted: Sequence[Component]) -> None:
+    missing = sorted({component.argv[0] for component in wanted if not Path(component.argv[0]).exists()})
+    if missing:
+        raise OperationError(
+            f"There is no {', '.join(missing)}.",
+            reason="ProgramsMissing",
+            remaining=missing,
+            hint="The role slurm_ops.kubernetes.sandbox builds programs and unpacks containerd.",
+        )
 
 
 def look(settings: Settings, wanted: Sequence[Component]) -> Observed:
