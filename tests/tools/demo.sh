@@ -9,8 +9,18 @@ set -euo pipefail
 
 prepare run
 
+# alice's key pair: the private half stays on this machine, the public half goes to the directory (see the inventory).
+make_key() {
+    local key=$cache/demo/id_ed25519
+    command -v ssh >/dev/null || install_packages "because the tour logs in with ssh" openssh-client
+    [ -e "$key" ] && return
+    mkdir -p -m 700 -- "$cache/demo"
+    ssh-keygen -q -t ed25519 -N '' -C demo -f "$key"
+}
+
 case $1 in
     up)
+        make_key
         inventory=inventories/sandbox
         if has_given_cluster; then
             inventory=inventories/demo

@@ -1,0 +1,58 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole sandbox goes away and comes back, as a machine does: nodes, jobs and accounting are still there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .support.kube import Kube
+from .support.playbook import PlaybookResult
+from .support.process import Completed
+
+
+@pytest.fixture
+def sandbox_name(kubeconfig: str) -> str:
+    """The sandbox that the tests run on; a cluster of somebody's own is not ours to restart."""
+    path = Path(kubeconfig)
+    if path.parent.parent.name != "sandbox":
+        pytest.skip("The cluster in use is not a sandbox of this collection.")
+    return path.parent.name
+
+
+def test_everything_is_back_after_a_restart(
+    kube: Kube,
+    slurm: Callable[..., Completed],
+    run_playbook: Callable[..., PlaybookResult],
+    sandbox_name: str,
+) -> None:
+    slurm("sbatch --wait --mem=50 --job-name=before --wrap true")
+    job = slurm("sbatch --parsable --requeue -N1 --mem=50 --job-name=across --wrap 'sleep 20'").stdout.strip()
+    kube.wait(
+        lambda: slurm(f"squeue -h -j {job} -o %T").stdout.strip(),
+        lambda state: state == "RUNNING",
+        what=f"job {job} runs",
+    )
+
+    sandbox = {"sandbox_name": sandbox_name, "sandbox_images_build": False}
+    run_playbook("sandbox", extra_vars={**sandbox, "sandbox_state": "stopped"})
+    run_playbook("sandbox", extra_vars={**sandbox, "sandbox_state": "present"})
+
+    kube.wait(
+        lambda: slurm("sinfo -h -N -p cpu -o %T", check=False).stdout.split(),
+        lambda states: len(states) == 2 and set(states) <= {"idle", "mixed", "allocated"},
+        timeout=180,
+        what="both nodes are back",
+    )
+    kube.wait(
+        lambda: slurm(f"sacct -n -X -j {job} -o State", check=False).stdout.split()[-1:],
+        lambda states: states == ["COMPLETED"],
+        timeout=240,
+        what=f"job {job}, requeued by Slurm, has completed",
+    )
+    assert "COMPLETED" in slurm("sacct -n -X --name=before -o State").stdout
+    assert run_playbook("site").changed == []
