@@ -28,7 +28,7 @@ chmod 0755 /run/slurm
 # Newer releases run SSSD as a user of its own; that user then owns the configuration and the cache.
 owner=$(stat -c %u:%g /var/lib/sss/pipes)
 chmod 0711 /etc/sssd
-mkdir -p -m 0711 /etc/sssd/conf.d
+install -d -m 0711 /etc/sssd/conf.d
 if [ -e /input/sssd/own.conf ]; then
   put 0600 /input/sssd/own.conf /etc/sssd/sssd.conf
 else
@@ -78,7 +78,7 @@ done
 if [ -e /input/root/authorized_keys ]; then
   put 0600 /input/root/authorized_keys /etc/ssh/root/authorized_keys
 fi
-mkdir -p -m 0755 /run/sshd
+install -d -m 0755 /run/sshd
 # Older releases do not know penalties, and take an unknown keyword for a fatal mistake.
 if ! /usr/sbin/sshd -t -f /dev/null -h /etc/ssh/hostkeys/ssh_host_ed25519_key -o PerSourcePenalties=no 2> /dev/null; then
   rm -f /etc/ssh/sshd_config.d/20-penalties.conf
