@@ -165,7 +165,7 @@ daemons:
           restarts: 0
           problem: null
 partitions:
-  description: Partitions. RV(partitions[].max_time) is in minutes, null for no end.
+  description: Partitions. C(max_time) is in minutes, null for no end.
   returned: success
   type: list
   elements: dict

@@ -24,7 +24,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.errors
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import SignedToken
 
 from .support.kube import Json, Kube
-from .support.minislurm import ANYWHERE, MiniSlurm, versions_there
+from .support.minislurm import ANYWHERE, WORKER_GRACE, MiniSlurm, versions_there
 
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}}
 MAKE_GPUS = "#!/bin/sh\nfor gpu in 0 1 2 3; do [ -e /dev/fakegpu$gpu ] || mknod /dev/fakegpu$gpu c 1 3; done\n"
@@ -335,5 +335,27 @@ def test_what_is_down_is_told_in_bounded_time(mini: MiniSlurm) -> None:
 def test_a_record_can_be_deleted_and_comes_back_with_its_slurmd(mini: MiniSlurm, client: SlurmClient) -> None:
     client.delete_nodes(["cpu-1"])
     assert "cpu-1" not in {item["name"] for item in client.nodes().items}
-    mini.kube.delete(f"/api/v1/namespaces/{mini.namespace}/pods/cpu-1", gracePeriodSeconds=1)
+    path = f"/api/v1/namespaces/{mini.namespace}/pods/cpu-1"
+    old = mini.kube.get(path)["metadata"]["uid"]
+    mini.kube.delete(path)
+    # Everything in the Pod ends when it is told to, long before it would be killed.
+    mini.kube.wait(
+        path, lambda pod: pod and pod["metadata"]["uid"] != old, timeout=WORKER_GRACE - 10, what="cpu-1 is new"
+    )
     assert mini.wait_for_nodes("cpu-1")["cpu-1"]["cpus"] == 3
+
+
+def test_the_log_of_slurmd_is_that_of_a_container_also_after_a_reconfigure(
+    mini: MiniSlurm, client: SlurmClient
+) -> None:
+    def lines() -> int:
+        return mini.kube.logs(mini.namespace, "cpu-0", "log").count("\n")
+
+    before = lines()
+    assert before
+    client.reconfigure()
+    mini.kube.wait(lines, lambda number: number > before, timeout=20, what="slurmd logs after a reconfigure")
+    between = lines()
+    client.reconfigure()
+    mini.kube.wait(lines, lambda number: number > between, timeout=20, what="slurmd logs after another one")
+    mini.wait_for_nodes("cpu-0", "cpu-1")

@@ -20,7 +20,7 @@ from .gres import AUTO_DETECT
 from .problems import Problems
 from .slurm_conf import Line
 from .versions import KEYS_SINCE, NEWEST
-from .worker import NODESET_GRES_CONF
+from .worker import LOG_PATH, NODESET_GRES_CONF
 
 OWN_FILES = ("slurm.conf", "cgroup.conf", "gres.conf", NODESET_GRES_CONF, "job_submit.lua", "slurmdbd.conf",
              "slurm.key", "jwt.key")  # fmt: skip
@@ -124,8 +124,9 @@ def _ours(cluster: Cluster) -> tuple[dict[str, str], dict[str, list[str]], dict[
         "SlurmdSpoolDir": "/var/spool/slurmd",
         "SlurmctldPidFile": "/run/slurmctld/slurmctld.pid",
         "SlurmdPidFile": "/run/slurm/slurmd.pid",
-        # A supervised slurmctld is silent without a file; the controller Pod reads this one.
-        "SlurmctldLogFile": "/var/log/slurm/slurmctld.log",
+        # A supervised daemon is silent without a file; the Pods read these (docs/decisions/003).
+        "SlurmctldLogFile": f"{LOG_PATH}/slurmctld.log",
+        "SlurmdLogFile": f"{LOG_PATH}/slurmd.log",
         "MaxNodeCount": str(cluster.max_node_count),
         "AuthType": "auth/slurm",
         # auth/slurm alone leaves cred/munge, with which every job fails.

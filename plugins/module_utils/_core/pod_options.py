@@ -24,10 +24,14 @@ POD_KEYS = (
 )  # fmt: skip
 
 # Volumes, mounts, containers and variables that the collection makes itself.
-OWN_VOLUMES = ("slurm-etc", "slurm-files", "slurm-spool", "shared-memory", "services", "oneshots")
-OWN_MOUNTS = ("/etc/slurm", "/etc/slurm-ops/nodeset", "/etc/slurm-ops/services", "/etc/slurm-ops/oneshots",
-              "/var/spool/slurmd")  # fmt: skip
-OWN_CONTAINER = "slurmd"
+OWN_VOLUMES = (
+    "slurm-etc", "slurm-files", "slurm-spool", "slurm-log", "slurm-home", "shared-memory", "services", "oneshots",
+)  # fmt: skip
+OWN_MOUNTS = (
+    "/etc/slurm", "/etc/slurm-ops/nodeset", "/etc/slurm-ops/services", "/etc/slurm-ops/oneshots", "/var/spool/slurmd",
+    "/var/log/slurm",
+)  # fmt: skip
+OWN_CONTAINERS = ("slurmd", "log")
 # POD_CPUS and the like make the public images rewrite --conf, which says all of it already.
 OWN_ENVIRONMENT = ("NODE_NAME", "POD_NAME", "POD_CPUS", "POD_MEMORY", "POD_TOPOLOGY", "SLURMD_OPTIONS")
 OWN_LABEL_DOMAINS = (names.DOMAIN, "app.kubernetes.io")
@@ -71,7 +75,7 @@ def parse_pod_options(fields: Fields, kind: str, image_contract: str) -> PodOpti
     """The PodOptions of a NodeSet's fields; what is wrong goes to their problems."""
     volumes = _named(fields, "volumes", OWN_VOLUMES)
     claims = _claims(fields, kind)
-    containers: set[str] = {OWN_CONTAINER}
+    containers: set[str] = set(OWN_CONTAINERS)
     return PodOptions(
         node_selector=_labels(fields, "node_selector", own=True),
         affinity=fields.mapping("affinity"),

@@ -22,6 +22,7 @@ from .versions import probes
 # Where the NodeSet's ConfigMap is seen in the Pod, and what the cluster's gres.conf includes.
 FILES_PATH = "/etc/slurm-ops/nodeset"
 NODESET_GRES_CONF = "nodeset-gres.conf"
+LOG_PATH = "/var/log/slurm"
 DOMAIN = names.DOMAIN
 PORT = 6818
 
@@ -145,6 +146,28 @@ def _env(nodeset: NodeSet) -> list[dict[str, Any]]:
     return [*own, *(dict(item) for item in nodeset.pod.env)]
 
 
+def _log(container: Mapping[str, Any]) -> dict[str, Any]:
+    """The sidecar that makes slurmd's log the log of a container (docs/decisions/003).
+
+    A supervised slurmd is silent after its first reconfigure unless it has a file: this pipe. It is held
+    open for reading and writing, so that slurmd never waits for a reader.
+    """
+    pipe = f"{LOG_PATH}/slurmd.log"
+    return _set(
+        name="log",
+        image=container.get("image"),
+        imagePullPolicy=container.get("imagePullPolicy"),
+        restartPolicy="Always",
+        command=["sh", "-euc"],
+        # A container's first process hears SIGTERM only if it has asked for it: with cat alone each Pod would last for the
+        # whole of its grace period.
+        args=[f"[ -p {pipe} ] || mkfifo -m 600 {pipe}\ncat <>{pipe} &\ntrap 'kill $!; exit 0' TERM\nwait\n"],
+        startupProbe={"exec": {"command": ["test", "-p", pipe]}, "periodSeconds": 1, "failureThreshold": 60},
+        securityContext={"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        volumeMounts=[{"name": "slurm-log", "mountPath": LOG_PATH}],
+    )
+
+
 def _labels(nodeset: NodeSet, cluster: Cluster) -> dict[str, str]:
     return {
         **nodeset.pod.labels,
@@ -209,11 +232,13 @@ def _volumes(
         {"name": "slurm-files", "configMap": {"name": files_name}},
         # Survives a restart of the container, and keeps job scripts off the image's writable layer.
         {"name": "slurm-spool", "emptyDir": {}},
+        {"name": "slurm-log", "emptyDir": {"medium": "Memory"}},
     ]
     mounts: list[dict[str, Any]] = [
         {"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True},
         {"name": "slurm-files", "mountPath": FILES_PATH, "readOnly": True},
         {"name": "slurm-spool", "mountPath": "/var/spool/slurmd"},
+        {"name": "slurm-log", "mountPath": LOG_PATH},
     ]
     for kind, pattern in (("service", "{}/run"), ("oneshot", "{}")):
         items = [
@@ -230,8 +255,8 @@ def _volumes(
         mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})
     wanted = {str(item.get("mountPath", "")).rstrip("/") for item in options.volume_mounts}
     if cluster.home_claim and "/home" not in wanted:
-        volumes.append({"name": "home", "persistentVolumeClaim": {"claimName": cluster.home_claim}})
-        mounts.append({"name": "home", "mountPath": "/home"})
+        volumes.append({"name": "slurm-home", "persistentVolumeClaim": {"claimName": cluster.home_claim}})
+        mounts.append({"name": "slurm-home", "mountPath": "/home"})
     volumes += [dict(item) for item in options.volumes]
     mounts += [dict(item) for item in options.volume_mounts]
     return volumes, mounts
@@ -259,7 +284,7 @@ def _pod_spec(
             dnsPolicy="ClusterFirstWithHostNet" if options.host_network else None,
             # slurm.conf and jobs know nodes by their short names.
             dnsConfig={"searches": [cluster.service("workers")]},
-            initContainers=[dict(item) for item in options.init_containers],
+            initContainers=[_log(container), *(dict(item) for item in options.init_containers)],
             containers=[container, *(dict(item) for item in options.sidecars)],
             volumes=volumes,
         ),

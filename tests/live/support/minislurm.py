@@ -31,6 +31,7 @@ from .process import Completed
 
 REGISTRY = "localhost/slurm-ops"
 NAME = "slurm"
+WORKER_GRACE = 25  # seconds
 # What makes Slurm run on any machine: no cgroups to manage, nodes that may claim more than there is.
 ANYWHERE = {
     "ProctrackType": "proctrack/linuxproc",
@@ -101,7 +102,7 @@ class MiniSlurm:
             self._apply(f"{core}/configmaps", "v1", "ConfigMap", nodeset["files_name"], data=nodeset["files"])
             template = {
                 "metadata": {"labels": nodeset["labels"], "annotations": nodeset["annotations"]},
-                "spec": {**nodeset["pod_spec"], "terminationGracePeriodSeconds": 1},
+                "spec": {**nodeset["pod_spec"], "terminationGracePeriodSeconds": WORKER_GRACE},
             }
             spec = {
                 "selector": {"matchLabels": nodeset["selector"]},

@@ -56,6 +56,7 @@ def test_the_whole_file() -> None:
         "SlurmctldPidFile=/run/slurmctld/slurmctld.pid",
         "SlurmdPidFile=/run/slurm/slurmd.pid",
         "SlurmctldLogFile=/var/log/slurm/slurmctld.log",
+        "SlurmdLogFile=/var/log/slurm/slurmd.log",
         "MaxNodeCount=1024",
         "AuthType=auth/slurm",
         "CredType=cred/slurm",

@@ -113,6 +113,7 @@ def test_every_key_is_always_there() -> None:
     assert spec["hostNetwork"] is True
     assert spec["dnsPolicy"] == "ClusterFirstWithHostNet"
     assert [item["name"] for item in spec["containers"]] == ["slurmd", "a"]
+    assert [item["name"] for item in spec["initContainers"]] == ["log", "b"]
     assert spec["imagePullSecrets"] == [{"name": "q"}, {"name": "p"}]
     assert spec["automountServiceAccountToken"] is True
     assert full["container"]["imagePullPolicy"] == "Never"
@@ -123,10 +124,11 @@ def test_every_key_is_always_there() -> None:
         "/etc/slurm": "slurm-etc",
         "/etc/slurm-ops/nodeset": "slurm-files",
         "/var/spool/slurmd": "slurm-spool",
+        "/var/log/slurm": "slurm-log",
         "/etc/slurm-ops/services": "services",
         "/etc/slurm-ops/oneshots": "oneshots",
         "/dev/shm": "shared-memory",
-        "/home": "home",
+        "/home": "slurm-home",
         "/v": "v",
     }
     volumes = {item["name"]: item for item in full["volumes"]}
@@ -137,6 +139,7 @@ def test_every_key_is_always_there() -> None:
         "automountServiceAccountToken",
         "enableServiceLinks",
         "dnsConfig",
+        "initContainers",
         "containers",
         "volumes",
     }
