@@ -159,8 +159,8 @@ def _log(container: Mapping[str, Any]) -> dict[str, Any]:
         imagePullPolicy=container.get("imagePullPolicy"),
         restartPolicy="Always",
         command=["sh", "-euc"],
-        # A container's first process hears SIGTERM only if it has asked for it: with cat alone each Pod would last for the
-        # whole of its grace period.
+        # A container's first process hears SIGTERM only if it has asked for it: with cat alone each Pod would last
+        # for the whole of its grace period.
         args=[f"[ -p {pipe} ] || mkfifo -m 600 {pipe}\ncat <>{pipe} &\ntrap 'kill $!; exit 0' TERM\nwait\n"],
         startupProbe={"exec": {"command": ["test", "-p", pipe]}, "periodSeconds": 1, "failureThreshold": 60},
         securityContext={"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
