@@ -227,8 +227,10 @@ def test_every_node_is_ready_labelled_and_has_its_own_addresses(sandbox: Sandbox
 
 
 def test_secrets_are_readable_by_root_only(sandbox: Sandbox) -> None:
-    for path in [sandbox.directory, sandbox.kubeconfig, *(sandbox.directory / "pki").iterdir()]:
+    below = [path for path in sandbox.directory.iterdir() if path.is_dir()]
+    for path in [*below, sandbox.kubeconfig, *(sandbox.directory / "pki").iterdir()]:
         assert path.stat().st_mode & 0o077 == 0, path
+    assert sandbox.directory.stat().st_mode & 0o066 == 0
 
 
 def test_exec_logs_names_and_the_api_work_from_a_pod(sandbox: Sandbox, make_pods: Callable[..., None]) -> None:

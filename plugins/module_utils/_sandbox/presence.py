@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -109,10 +110,12 @@ def _archives(settings: Settings, check: bool) -> dict[str, Path]:
 
 def _prepare(settings: Settings, report: Report) -> None:
     """Directories, keys and certificates, and the kubeconfig."""
-    for directory in (settings.directory, settings.pki, settings.logs, settings.directory / "etcd"):
+    for directory in (settings.pki, settings.logs, settings.volumes, settings.directory / "etcd"):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Pods of any user go through here to their volumes.
-    settings.volumes.mkdir(mode=0o711, exist_ok=True)
+    # A user who may read the kubeconfig must get to it.
+    settings.directory.chmod(0o711)
+    if settings.directory.parent.parent == settings.cache:
+        settings.directory.parent.chmod(0o711)
     made = certificates.Authority(settings.pki).ensure(components.identities(settings))
     made += certificates.Authority(settings.pki, "front-proxy-ca").ensure([components.FRONT_PROXY])
     if certificates.ensure_service_account_key(settings.pki):
@@ -124,6 +127,12 @@ def _prepare(settings: Settings, report: Report) -> None:
     if not settings.kubeconfig.exists() or settings.kubeconfig.read_text() != text:
         certificates.write_secret(settings.kubeconfig, text.encode())
         report.add("write", str(settings.kubeconfig), "not there or different")
+    caller = (int(os.environ.get("SUDO_UID", "0")), int(os.environ.get("SUDO_GID", "0")))
+    status = settings.kubeconfig.stat()
+    if status.st_uid == 0 and caller != (status.st_uid, status.st_gid):
+        # Whoever has started it by sudo shall be able to use it without.
+        os.chown(settings.kubeconfig, *caller)
+        report.add("chown", str(settings.kubeconfig), "started by sudo")
 
 
 def _execute(
