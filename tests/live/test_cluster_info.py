@@ -79,7 +79,11 @@ def test_check_mode_is_the_same(read: Callable[..., Json]) -> None:
 
 def test_jobs_and_drains_are_seen(mini: MiniSlurm, read: Callable[..., Json]) -> None:
     job = mini.run("cd /tmp && sbatch --parsable -w cpu-0 -n1 --mem=10 --wrap 'sleep 60'", on="cpu-0").stdout.strip()
-    mini.kube.wait(lambda: mini.run("squeue -h -t R -o %i").stdout.split(), lambda running: job in running, timeout=30)
+
+    def running() -> list[str]:
+        return mini.run("squeue -h -t R -o %i").stdout.split()
+
+    mini.kube.wait(running, lambda jobs: job in jobs, timeout=30, what="the job runs")
     mini.client().update_nodes(["cpu-0", "cpu-1"], state="drain", reason="k8s: test")
     found = read()
     nodes = {item["name"]: item for item in found["nodes"]}

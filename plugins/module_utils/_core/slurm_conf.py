@@ -33,8 +33,6 @@ _PAIR = re.compile(r"\s*(?P<key>[A-Za-z0-9_.]+)\s*(?P<operator>[-*+/]?)=\s*(?:\"
 _INCLUDE = re.compile(r"\s*include\s+(?P<path>\S+)\s*$", re.IGNORECASE)
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.]*", re.ASCII)
 
-Scalar = str | int | float | bool
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, slurm_ops.kubernetes authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# ruff: noqa: E501 (tables, one case a line)
+
 
 """The files of a cluster: what must be in them, what a user may change, what is refused."""
 
@@ -199,62 +199,85 @@ def test_cgroup_conf() -> None:
     assert changed == "CgroupPlugin=disabled\nConstrainCores=YES\nIgnoreSystemd=yes\n"
 
 
-# fmt: off
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"nam": 1},                                              "slurm_cluster_facts.nam: unknown key (did you mean name?)"),
-    ({"name": "Slurm"},                                       "slurm_name: 'Slurm' must be lower case"),
-    ({"name": "s" * 31},                                      "at most 30"),
-    ({"namespace": ""},                                       "slurm_namespace: must not be empty"),
-    ({"version": "latest"},                                   "slurm_version: 'latest' is not a Slurm version"),
-    ({"image_contract": "other"},                             "slurm_image_contract: must be one of slinky, slurm_ops"),
-    ({"cluster_name": "My Cluster"},                          "slurm_cluster_name"),
-    ({"max_node_count": 0},                                   "slurm_max_node_count: must be from 1"),
-    ({"max_node_count": 1},                                   "is 1, but the NodeSets have 2 nodes"),
-    ({"nodesets": {"cpu": {}}},                               "slurm_nodesets: must be a list, is a dictionary"),
-    ({"nodesets": [CPU, CPU]},                                "cpu is also the name of slurm_nodesets[0]"),
-    ({"nodesets": [{"name": "slurm-controller"}]},            "is the name of another part of this cluster"),
-    ({"nodesets": [CPU, {"name": "cpu-1"}]},                  "cpu-1 is also a node of NodeSet cpu"),
-    ({"partitions": [{"nodes": "ALL"}]},                      "slurm_partitions[0].name: is required"),
-    ({"partitions": [{"name": "p"}]},                         "needs either nodesets"),
+    ({"nam": 1}, "slurm_cluster_facts.nam: unknown key (did you mean name?)"),
+    ({"name": "Slurm"}, "slurm_name: 'Slurm' must be lower case"),
+    ({"name": "s" * 31}, "at most 30"),
+    ({"namespace": ""}, "slurm_namespace: must not be empty"),
+    ({"version": "latest"}, "slurm_version: 'latest' is not a Slurm version"),
+    ({"image_contract": "other"}, "slurm_image_contract: must be one of slinky, slurm_ops"),
+    ({"cluster_name": "My Cluster"}, "slurm_cluster_name"),
+    ({"max_node_count": 0}, "slurm_max_node_count: must be from 1"),
+    ({"max_node_count": 1}, "is 1, but the NodeSets have 2 nodes"),
+    ({"nodesets": {"cpu": {}}}, "slurm_nodesets: must be a list, is a dictionary"),
+    ({"nodesets": [CPU, CPU]}, "cpu is also the name of slurm_nodesets[0]"),
+    ({"nodesets": [{"name": "slurm-controller"}]}, "is the name of another part of this cluster"),
+    ({"nodesets": [CPU, {"name": "cpu-1"}]}, "cpu-1 is also a node of NodeSet cpu"),
+    ({"partitions": [{"nodes": "ALL"}]}, "slurm_partitions[0].name: is required"),
+    ({"partitions": [{"name": "p"}]}, "needs either nodesets"),
     ({"partitions": [{"name": "p", "nodes": "ALL", "nodesets": ["cpu"]}]}, "needs either nodesets"),
-    ({"partitions": [{"name": "p", "nodesets": ["gpu"]}]},    "slurm_partitions[0]: names 'gpu', which is neither ALL nor a NodeSet (cpu)"),
-    ({"partitions": [{"name": "p", "nodes": "cpu-[0-1]"}]},   "names 'cpu-[0-1]'"),
-    ({"partitions": [{"name": "CPU", "nodes": "ALL"}]},       "partition cpu is also defined by slurm_partitions[0]"),
-    ({"partitions": [{"name": "default", "nodes": "ALL"}]},   "a meaning of its own"),
-    ({"partitions": [{"name": "a b", "nodes": "ALL"}]},       "must be letters"),
-    ({"partitions": [{"name": "p", "nodes": "ALL", "MaxTimes": 1}]}, "slurm_partitions[0].MaxTimes: Slurm knows no such key (did you mean MaxTime?)"),
+    (
+        {"partitions": [{"name": "p", "nodesets": ["gpu"]}]},
+        "slurm_partitions[0]: names 'gpu', which is neither ALL nor a NodeSet (cpu)",
+    ),
+    ({"partitions": [{"name": "p", "nodes": "cpu-[0-1]"}]}, "names 'cpu-[0-1]'"),
+    ({"partitions": [{"name": "CPU", "nodes": "ALL"}]}, "partition cpu is also defined by slurm_partitions[0]"),
+    ({"partitions": [{"name": "default", "nodes": "ALL"}]}, "a meaning of its own"),
+    ({"partitions": [{"name": "a b", "nodes": "ALL"}]}, "must be letters"),
+    (
+        {"partitions": [{"name": "p", "nodes": "ALL", "MaxTimes": 1}]},
+        "slurm_partitions[0].MaxTimes: Slurm knows no such key (did you mean MaxTime?)",
+    ),
     ({"partitions": [{"name": "p", "nodes": "ALL", "max_time": 1, "MaxTime": 2}]}, "is the same as max_time"),
-    ({"partitions": [{"name": "p", "nodes": "ALL", "State": "UP\nNodeName=x"}]}, "slurm_partitions[0].State: must not hold line breaks"),
-    ({"partitions": [{"name": "p", "nodes": "ALL", "default": True}, {"name": "q", "nodes": "ALL", "Default": "YES"}]},
-     "slurm_partitions[1]: is a default partition, and so is p"),
-    ({"slurm_conf": []},                                      "slurm_conf: must be a dictionary, is a list"),
-    ({"slurm_conf": {"SlurmctldParamters": "x"}},             "slurm_conf.SlurmctldParamters: Slurm knows no such key (did you mean SlurmctldParameters?)"),
-    ({"slurm_conf": {"Include": "/etc/passwd"}},              "slurm_conf.Include: Slurm knows no such key"),
-    ({"slurm_conf": {"Kill Wait": 1}},                        "slurm_conf.Kill Wait: is not a key"),
-    ({"slurm_conf": {"KillWait": 1, "killwait": 2}},          "given twice"),
-    ({"slurm_conf": {"KillWait": {"a": 1}}},                  "slurm_conf.KillWait: must be a string"),
-    ({"slurm_conf": {"Epilog": 'x" y'}},                      "must not hold a double quote"),
-    ({"slurm_conf": {"KillWait": "1\nSlurmUser=root"}},       "must not hold line breaks"),
-    ({"slurm_conf": {"ClusterName": "other"}},                "slurm_conf.ClusterName: must be slurm, as the collection sets it; set slurm_cluster_name"),
-    ({"slurm_conf": {"SlurmUser": "root"}},                   "must be slurm, as the collection sets it"),
-    ({"slurm_conf": {"AuthType": "auth/munge"}},              "must be auth/slurm"),
-    ({"slurm_conf": {"StateSaveLocation": "/tmp"}},           "must be /var/spool/slurmctld"),
-    ({"slurm_conf": {"SlurmctldHost": ["a", "b"]}},           "must be slurm-controller-0("),
-    ({"slurm_conf": {"AuthAltParameters": "jwt_key=/x"}},     "contradicts jwt_key=/etc/slurm/jwt.key"),
+    (
+        {"partitions": [{"name": "p", "nodes": "ALL", "State": "UP\nNodeName=x"}]},
+        "slurm_partitions[0].State: must not hold line breaks",
+    ),
+    (
+        {
+            "partitions": [
+                {"name": "p", "nodes": "ALL", "default": True},
+                {"name": "q", "nodes": "ALL", "Default": "YES"},
+            ]
+        },
+        "slurm_partitions[1]: is a default partition, and so is p",
+    ),
+    ({"slurm_conf": []}, "slurm_conf: must be a dictionary, is a list"),
+    (
+        {"slurm_conf": {"SlurmctldParamters": "x"}},
+        "slurm_conf.SlurmctldParamters: Slurm knows no such key (did you mean SlurmctldParameters?)",
+    ),
+    ({"slurm_conf": {"Include": "/etc/passwd"}}, "slurm_conf.Include: Slurm knows no such key"),
+    ({"slurm_conf": {"Kill Wait": 1}}, "slurm_conf.Kill Wait: is not a key"),
+    ({"slurm_conf": {"KillWait": 1, "killwait": 2}}, "given twice"),
+    ({"slurm_conf": {"KillWait": {"a": 1}}}, "slurm_conf.KillWait: must be a string"),
+    ({"slurm_conf": {"Epilog": 'x" y'}}, "must not hold a double quote"),
+    ({"slurm_conf": {"KillWait": "1\nSlurmUser=root"}}, "must not hold line breaks"),
+    (
+        {"slurm_conf": {"ClusterName": "other"}},
+        "slurm_conf.ClusterName: must be slurm, as the collection sets it; set slurm_cluster_name",
+    ),
+    ({"slurm_conf": {"SlurmUser": "root"}}, "must be slurm, as the collection sets it"),
+    ({"slurm_conf": {"AuthType": "auth/munge"}}, "must be auth/slurm"),
+    ({"slurm_conf": {"StateSaveLocation": "/tmp"}}, "must be /var/spool/slurmctld"),
+    ({"slurm_conf": {"SlurmctldHost": ["a", "b"]}}, "must be slurm-controller-0("),
+    ({"slurm_conf": {"AuthAltParameters": "jwt_key=/x"}}, "contradicts jwt_key=/etc/slurm/jwt.key"),
     ({"slurm_conf": {"PartitionName": [{"PartitionName": "x"}]}}, "cannot be set here; set slurm_partitions"),
-    ({"slurm_conf": {"MaxNodeCount": 5}},                     "set slurm_max_node_count"),
-    ({"slurm_conf": {"NodeName": ["x"]}},                     "slurm_conf.NodeName[0]: must be a dictionary"),
+    ({"slurm_conf": {"MaxNodeCount": 5}}, "set slurm_max_node_count"),
+    ({"slurm_conf": {"NodeName": ["x"]}}, "slurm_conf.NodeName[0]: must be a dictionary"),
     ({"accounting": False, "slurm_conf": {"AccountingStorageHost": "x"}}, "cannot be set here; set slurm_accounting"),
-    ({"cgroup_conf": {"CgroupPlugn": "x"}},                   "slurm_cgroup_conf.CgroupPlugn: Slurm knows no such key (did you mean CgroupPlugin?)"),
-    ({"gres_conf": {"AutoDetect": "all"}},                    "slurm_gres_conf.AutoDetect: must be one of off"),
-    ({"gres_conf": {"Name": "gpu"}},                          "the devices of a NodeSet are in its gres"),
-    ({"prolog": {"../x": "#!/bin/sh"}},                       "slurm_prolog.../x: "),
-    ({"prolog": {"a": "echo"}},                               "must begin with #!"),
-    ({"prolog": {"a": 1}},                                    "must be the text of the file"),
-    ({"extra_files": {"slurm.conf": "x"}},                    "is a file that the collection itself makes"),
-    ({"accounting": "yes"},                                   "slurm_accounting: must be true or false"),
+    (
+        {"cgroup_conf": {"CgroupPlugn": "x"}},
+        "slurm_cgroup_conf.CgroupPlugn: Slurm knows no such key (did you mean CgroupPlugin?)",
+    ),
+    ({"gres_conf": {"AutoDetect": "all"}}, "slurm_gres_conf.AutoDetect: must be one of off"),
+    ({"gres_conf": {"Name": "gpu"}}, "the devices of a NodeSet are in its gres"),
+    ({"prolog": {"../x": "#!/bin/sh"}}, "slurm_prolog.../x: "),
+    ({"prolog": {"a": "echo"}}, "must begin with #!"),
+    ({"prolog": {"a": 1}}, "must be the text of the file"),
+    ({"extra_files": {"slurm.conf": "x"}}, "is a file that the collection itself makes"),
+    ({"accounting": "yes"}, "slurm_accounting: must be true or false"),
 ]
-# fmt: on
 
 
 @pytest.mark.parametrize(("more", "why"), REFUSED)

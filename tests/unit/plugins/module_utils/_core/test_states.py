@@ -12,35 +12,33 @@ from hypothesis import strategies as st
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import BASE_STATES, BUSY, FLAGS, parse
 
-# fmt: off
 STATES = [
     # REST's list                                      drained draining busy  responding usable word
-    (["IDLE"],                                          False, False, False, True,  True,  "idle"),
-    (["IDLE", "DYNAMIC_NORM"],                          False, False, False, True,  True,  "idle"),
-    (["IDLE", "DRAIN"],                                 True,  False, False, True,  False, "drained"),
-    (["IDLE", "DRAIN", "UNDRAIN"],                      False, False, False, True,  True,  "idle"),
-    (["ALLOCATED", "EXTERNAL", "DRAIN"],                False, True,  True,  True,  False, "draining"),
-    (["MIXED", "DRAIN"],                                False, True,  True,  True,  False, "draining"),
-    (["IDLE", "DRAIN", "COMPLETING"],                   False, True,  True,  True,  False, "draining"),
-    (["IDLE", "COMPLETING"],                            False, False, True,  True,  True,  "completing"),
-    (["MIXED"],                                         False, False, True,  True,  True,  "mixed"),
-    (["DOWN", "NOT_RESPONDING"],                        False, False, False, False, False, "down"),
-    (["DOWN", "DRAIN", "REBOOT_ISSUED"],                True,  False, False, True,  False, "down"),
-    (["IDLE", "NOT_RESPONDING"],                        False, False, False, False, False, "idle"),
-    (["IDLE", "NOT_RESPONDING", "FAIL"],                False, False, False, False, False, "fail"),
-    (["IDLE", "CLOUD", "POWERED_DOWN", "DYNAMIC_NORM"], False, False, False, True,  False, "idle"),
-    (["UNKNOWN"],                                       False, False, False, False, False, "unknown"),
-    (["UNKNOWN", "DRAIN"],                              False, False, False, False, False, "drained"),
-    (["UNKNOWN", "DRAIN", "INVALID_REG"],               True,  False, False, False, False, "drained"),
-    (["FUTURE"],                                        False, False, False, False, False, "future"),
-    ([],                                                False, False, False, False, False, "unknown"),
-    (None,                                              False, False, False, False, False, "unknown"),
-    (["DRAIN"],                                         False, False, False, False, False, "unknown"),
-    (["NEWBASE", "DRAIN"],                              False, False, False, False, False, "unknown"),
-    ("IDLE+DRAIN",                                      True,  False, False, True,  False, "drained"),
-    ("idle*",                                           False, False, False, True,  True,  "idle"),
+    (["IDLE"], False, False, False, True, True, "idle"),
+    (["IDLE", "DYNAMIC_NORM"], False, False, False, True, True, "idle"),
+    (["IDLE", "DRAIN"], True, False, False, True, False, "drained"),
+    (["IDLE", "DRAIN", "UNDRAIN"], False, False, False, True, True, "idle"),
+    (["ALLOCATED", "EXTERNAL", "DRAIN"], False, True, True, True, False, "draining"),
+    (["MIXED", "DRAIN"], False, True, True, True, False, "draining"),
+    (["IDLE", "DRAIN", "COMPLETING"], False, True, True, True, False, "draining"),
+    (["IDLE", "COMPLETING"], False, False, True, True, True, "completing"),
+    (["MIXED"], False, False, True, True, True, "mixed"),
+    (["DOWN", "NOT_RESPONDING"], False, False, False, False, False, "down"),
+    (["DOWN", "DRAIN", "REBOOT_ISSUED"], True, False, False, True, False, "down"),
+    (["IDLE", "NOT_RESPONDING"], False, False, False, False, False, "idle"),
+    (["IDLE", "NOT_RESPONDING", "FAIL"], False, False, False, False, False, "fail"),
+    (["IDLE", "CLOUD", "POWERED_DOWN", "DYNAMIC_NORM"], False, False, False, True, False, "idle"),
+    (["UNKNOWN"], False, False, False, False, False, "unknown"),
+    (["UNKNOWN", "DRAIN"], False, False, False, False, False, "drained"),
+    (["UNKNOWN", "DRAIN", "INVALID_REG"], True, False, False, False, False, "drained"),
+    (["FUTURE"], False, False, False, False, False, "future"),
+    ([], False, False, False, False, False, "unknown"),
+    (None, False, False, False, False, False, "unknown"),
+    (["DRAIN"], False, False, False, False, False, "unknown"),
+    (["NEWBASE", "DRAIN"], False, False, False, False, False, "unknown"),
+    ("IDLE+DRAIN", True, False, False, True, False, "drained"),
+    ("idle*", False, False, False, True, True, "idle"),
 ]
-# fmt: on
 
 
 @pytest.mark.parametrize(("words", "drained", "draining", "busy", "responding", "usable", "word"), STATES)
