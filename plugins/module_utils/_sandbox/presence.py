@@ -110,12 +110,14 @@ def _archives(settings: Settings, check: bool) -> dict[str, Path]:
 
 def _prepare(settings: Settings, report: Report) -> None:
     """Directories, keys and certificates, and the kubeconfig."""
-    for directory in (settings.pki, settings.logs, settings.volumes, settings.directory / "etcd"):
+    own = settings.directory
+    for directory in (settings.pki, settings.logs, settings.volumes, own / "etcd", own / "nodes"):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.chmod(0o700)
     # A user who may read the kubeconfig must get to it.
-    settings.directory.chmod(0o711)
-    if settings.directory.parent.parent == settings.cache:
-        settings.directory.parent.chmod(0o711)
+    own.chmod(0o711)
+    if own.parent.parent == settings.cache:
+        own.parent.chmod(0o711)
     made = certificates.Authority(settings.pki).ensure(components.identities(settings))
     made += certificates.Authority(settings.pki, "front-proxy-ca").ensure([components.FRONT_PROXY])
     if certificates.ensure_service_account_key(settings.pki):
