@@ -11,10 +11,11 @@ prepare run
 
 # alice's key pair: the private half stays on this machine, the public half goes to the directory (see the inventory).
 make_key() {
-    local key=$cache/demo/id_ed25519
+    local key=$SLURM_OPS_CACHE/demo/id_ed25519
     command -v ssh >/dev/null || install_packages "because the tour logs in with ssh" openssh-client
     [ -e "$key" ] && return
-    mkdir -p -m 700 -- "$cache/demo"
+    mkdir -p -- "$SLURM_OPS_CACHE/demo"
+    chmod 700 -- "$SLURM_OPS_CACHE/demo"
     ssh-keygen -q -t ed25519 -N '' -C demo -f "$key"
 }
 

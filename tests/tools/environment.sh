@@ -131,7 +131,6 @@ has_given_cluster() { [ -n "${KUBECONFIG:-}${K8S_AUTH_KUBECONFIG:-}${K8S_AUTH_HO
 
 # sandbox NAME present|absent [ANSIBLE_ARGUMENT...]: a sandbox Kubernetes on this machine. Call `prepare` first.
 sandbox() {
-    local kubeconfig=$SLURM_OPS_CACHE/sandbox/$1/kubeconfig
     local name settings=()
     # sudo forgets the environment; cache and settings must be the same. What root's Ansible keeps for itself must not
     # lie where the user's wants to write.
@@ -142,10 +141,5 @@ sandbox() {
     [ "$(id -u)" -eq 0 ] || settings+=(ANSIBLE_HOME="$SLURM_OPS_CACHE/ansible-root")
     as_root "for the sandbox's network namespaces, cgroups, mounts and the Debian packages that it is built from" \
         env "${settings[@]}" ansible-playbook "$SLURM_OPS_CHECKOUT/playbooks/sandbox.yml" \
-        --extra-vars "sandbox_name=$1 sandbox_state=$2" "${@:3}" || return
-    if [ "$2" = present ] && [ ! -r "$kubeconfig" ]; then
-        # The file and the way to it, not the sandbox's data.
-        as_root "to give you the sandbox's kubeconfig" \
-            chown "$(id -u):$(id -g)" "$kubeconfig" "${kubeconfig%/*}" "$SLURM_OPS_CACHE/sandbox"
-    fi
+        --extra-vars "sandbox_name=$1 sandbox_state=$2" "${@:3}"
 }
