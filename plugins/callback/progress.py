@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+
 """Callback plugin progress."""
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import os
 import tempfile
 import threading
+from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
@@ -45,6 +47,8 @@ options:
         key: pause
 """
 
+
+
 VARIABLE = "SLURM_OPS_PROGRESS"
 LONGEST = 65536  # bytes without an end of line after which they are shown as they are
 
@@ -57,13 +61,13 @@ class CallbackModule(CallbackBase):
     CALLBACK_NAME = "slurm_ops.kubernetes.progress"
     CALLBACK_NEEDS_ENABLED = True
 
-    def __init__(self, display=None, options=None):
+    def __init__(self, display: Any = None, options: Any = None) -> None:
         super().__init__(display=display, options=options)
-        self._path = None
-        self._thread = None
+        self._path = ""
+        self._thread: threading.Thread | None = None
         self._done = threading.Event()
 
-    def v2_playbook_on_start(self, playbook):
+    def v2_playbook_on_start(self, playbook: Any) -> None:
         """Make the file and begin to show what is appended to it."""
         if os.environ.get(VARIABLE):
             return
@@ -75,13 +79,13 @@ class CallbackModule(CallbackBase):
         self._thread = threading.Thread(target=self._show, name="slurm-ops-progress", daemon=True)
         self._thread.start()
 
-    def v2_playbook_on_stats(self, stats):
+    def v2_playbook_on_stats(self, stats: Any) -> None:
         """Show what is left and remove the file."""
         self.stop()
 
-    def stop(self):
+    def stop(self) -> None:
         """End the thread and remove the file; safe to call again."""
-        if self._path is None:
+        if not self._path:
             return
         self._done.set()
         if self._thread is not None:
@@ -89,9 +93,9 @@ class CallbackModule(CallbackBase):
         os.environ.pop(VARIABLE, None)
         with contextlib.suppress(FileNotFoundError):  # somebody may clean up the directory for temporary files
             os.unlink(self._path)
-        self._path = None
+        self._path = ""
 
-    def _show(self):
+    def _show(self) -> None:
         pause = self.get_option("pause")
         rest = b""
         with open(self._path, "rb", buffering=0) as stream:

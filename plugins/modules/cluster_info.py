@@ -22,10 +22,17 @@ extends_documentation_fragment:
   - slurm_ops.kubernetes.attributes.info_module
   - slurm_ops.kubernetes.kubernetes
   - slurm_ops.kubernetes.cluster
+  - slurm_ops.kubernetes.slurm
 options:
   labels:
     description:
       - Labels of Nodes to return.
+    type: list
+    elements: str
+    default: []
+  annotations:
+    description:
+      - Annotations of Nodes to return.
     type: list
     elements: str
     default: []
@@ -42,19 +49,6 @@ options:
         that was not read returns empty lists, which says nothing of what is there.
     type: bool
     default: true
-  auth_secret:
-    description:
-      - Secret with the key C(jwt.key). By default the name of the cluster with C(-auth) appended.
-    type: str
-  slurm_url:
-    description:
-      - URL of slurmrestd, such as C(http://slurmrestd.example.org:6820), for where it is not to be reached through the
-        API server.
-    type: str
-  slurm_token:
-    description:
-      - A token for slurmrestd, such as C(scontrol token) makes, instead of one signed with the key in O(auth_secret).
-    type: str
 notes:
   - A Role with C(list) on C(pods), C(statefulsets), C(daemonsets) and C(deployments), C(get) on the Secret, and C(get)
     and C(create) on C(services/proxy) is enough for everything but RV(kubernetes_nodes).
@@ -135,7 +129,7 @@ nodes:
       pod_problem: null
       kubernetes_node: node1
 kubernetes_nodes:
-  description: The Nodes of the Kubernetes cluster, with the labels asked for.
+  description: The Nodes of the Kubernetes cluster, with the labels and annotations asked for.
   returned: success
   type: list
   elements: dict
@@ -145,6 +139,7 @@ kubernetes_nodes:
       cordoned: false
       taints: []
       labels: {topology.kubernetes.io/rack: r1}
+      annotations: {}
 daemons:
   description: slurmctld, slurmdbd, slurmrestd, login Pods, the database and whatever else belongs to the cluster.
   returned: success
@@ -244,6 +239,7 @@ ARGUMENTS = (
     + ArgumentSpec(
         {
             "labels": {"type": "list", "elements": "str", "default": []},
+            "annotations": {"type": "list", "elements": "str", "default": []},
             "kubernetes_nodes": {"type": "bool", "default": True},
             "fail_on_unreadable": {"type": "bool", "default": True},
         }
@@ -264,7 +260,7 @@ def read(run: Run) -> Mapping[str, Any]:
     failure = first_failure(sides)
     if failure is not None and params["fail_on_unreadable"]:
         raise failure
-    return result(sides, params["labels"])
+    return result(sides, params["labels"], params["annotations"])
 
 
 def main() -> None:

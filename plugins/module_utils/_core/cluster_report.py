@@ -15,8 +15,10 @@ from . import hostlist
 from .snapshot import WORKER, Pod, SlurmNode, Snapshot, Workload
 
 
-def plain(snapshot: Snapshot, *, labels: Sequence[str], slurm_read: bool) -> dict[str, Any]:
-    """nodesets, nodes, kubernetes_nodes, daemons, partitions and jobs; ``labels`` are those of Nodes to show.
+def plain(
+    snapshot: Snapshot, *, labels: Sequence[str], slurm_read: bool, annotations: Sequence[str] = ()
+) -> dict[str, Any]:
+    """nodesets, nodes, kubernetes_nodes, daemons, partitions, jobs; ``labels`` and ``annotations`` of Nodes to show.
 
     Without ``slurm_read`` the nodes are the worker Pods alone, of which Slurm's side is not known.
     """
@@ -30,6 +32,7 @@ def plain(snapshot: Snapshot, *, labels: Sequence[str], slurm_read: bool) -> dic
                 "cordoned": node.cordoned,
                 "taints": list(node.taints),
                 "labels": {label: node.labels[label] for label in labels if label in node.labels},
+                "annotations": {key: node.annotations[key] for key in annotations if key in node.annotations},
             }
             for node in sorted(snapshot.kubernetes_nodes, key=lambda node: node.name)
         ],

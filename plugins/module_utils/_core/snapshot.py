@@ -96,6 +96,7 @@ class KubernetesNode:
     cordoned: bool
     labels: Mapping[str, str]
     taints: tuple[str, ...]
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +281,7 @@ def kubernetes_node(raw: Raw) -> KubernetesNode:
         ready=ready,
         cordoned=bool(spec.get("unschedulable")),
         labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
         taints=tuple(
             f"{item.get('key', '')}{'=' + item['value'] if item.get('value') else ''}:{item.get('effect', '')}"
             for item in spec.get("taints") or ()

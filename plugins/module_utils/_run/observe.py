@@ -103,12 +103,12 @@ def read_sides(
     return sides
 
 
-def result(sides: Sides, labels: Sequence[str]) -> dict[str, Any]:
+def result(sides: Sides, labels: Sequence[str], annotations: Sequence[str] = ()) -> dict[str, Any]:
     """What cluster_info returns."""
     both = sides.snapshot()
     readable = sides.readable
     return {
-        **cluster_report.plain(both, labels=labels, slurm_read=readable[SLURM]),
+        **cluster_report.plain(both, labels=labels, annotations=annotations, slurm_read=readable[SLURM]),
         "versions": {
             "slurmrestd": sides.release or None,
             "data_parser": sides.parser or None,

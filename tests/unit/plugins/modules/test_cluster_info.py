@@ -93,6 +93,7 @@ class Run:
             "namespace": "hpc",
             "name": "slurm",
             "labels": [],
+            "annotations": [],
             "kubernetes_nodes": True,
             "fail_on_unreadable": True,
             **params,

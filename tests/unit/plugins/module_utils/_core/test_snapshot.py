@@ -149,7 +149,7 @@ def whole() -> Snapshot:
         ],
         nodes=[
             {
-                "metadata": {"name": "node2", "labels": {"rack": "r2"}},
+                "metadata": {"name": "node2", "labels": {"rack": "r2"}, "annotations": {"why": "disk", "other": "x"}},
                 "spec": {
                     "unschedulable": True,
                     "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}, {"key": "c", "effect": "NoExecute"}],
@@ -224,13 +224,14 @@ def test_the_report() -> None:
     assert found["daemons"][1]["restarts"] == 3
     assert found["daemons"][0]["desired"] == 1
     assert found["kubernetes_nodes"] == [
-        {"name": "node1", "ready": True, "cordoned": False, "taints": [], "labels": {}},
+        {"name": "node1", "ready": True, "cordoned": False, "taints": [], "labels": {}, "annotations": {}},
         {
             "name": "node2",
             "ready": False,
             "cordoned": True,
             "taints": ["a=b:NoSchedule", "c:NoExecute"],
             "labels": {"rack": "r2"},
+            "annotations": {"why": "disk"},
         },
     ]
     assert [(item["default"], item["max_time"]) for item in found["partitions"]] == [(True, 60), (False, None)]
