@@ -201,7 +201,7 @@ def whole() -> Snapshot:
 
 
 def test_the_report() -> None:
-    found = cluster_report.plain(whole(), labels=["rack"], slurm_read=True)
+    found = cluster_report.plain(whole(), labels=["rack"], annotations=["why"], slurm_read=True)
     cpu, gpu = found["nodesets"]
     assert (cpu["kind"], cpu["desired"], cpu["current"], cpu["ready"]) == ("replica", 3, 3, 2)
     assert (cpu["nodes"], cpu["registered"], cpu["usable"]) == ("cpu-[0-1]", 2, 1)
