@@ -1,20 +1,11 @@
 # Copyright (c) 2026, slurm_ops.kubernetes authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
+# ruff: noqa: E402 (Ansible wants the documentation before the imports)
 
 """Callback plugin progress."""
 
 from __future__ import annotations
-
-import atexit
-import contextlib
-import os
-import tempfile
-import threading
-from typing import Any
-
-from ansible.plugins.callback import CallbackBase
 
 DOCUMENTATION = r"""
 name: progress
@@ -48,6 +39,14 @@ options:
 """
 
 
+import atexit
+import contextlib
+import os
+import tempfile
+import threading
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
 
 VARIABLE = "SLURM_OPS_PROGRESS"
 LONGEST = 65536  # bytes without an end of line after which they are shown as they are
