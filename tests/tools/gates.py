@@ -102,7 +102,7 @@ def live() -> list[Step]:
     environment = {"PYTHONPATH": str(COLLECTIONS), **kubeconfig()}
     return [
         *sandbox(),
-        Step("live", [*command, *ARGS], HERE, timeout=2700, env=environment, junit=junit, needs=("sandbox",)),
+        Step("live", [*command, *ARGS], HERE, timeout=3600, env=environment, junit=junit, needs=("sandbox",)),
     ]
 
 
