@@ -100,6 +100,14 @@ def crashes(entry: Object) -> bool:
     return (new - old).total_seconds() < LOOP
 
 
+def has_no_probe(workload: Object) -> bool:
+    """Whether the Pods of a workload that runs for ever are Ready as soon as they run, whatever they do then."""
+    if workload["kind"] not in ("Deployment", "StatefulSet", "DaemonSet"):
+        return False
+    spec = ((workload.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return not any("readinessProbe" in entry for entry in spec.get("containers") or ())
+
+
 def crashed_without_probe(pod: Object) -> bool:
     """Whether a container has ended in failure that counts as ready whenever it runs, for want of a readiness probe."""
     spec = pod.get("spec") or {}

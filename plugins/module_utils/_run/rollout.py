@@ -26,7 +26,9 @@ REPLICA_SET = paths.Resource("apps/v1", "ReplicaSet", "replicasets", True)
 
 FIRST_INSPECTION = 1.0  # seconds: most of what becomes ready at all has no trouble to find before
 INSPECTION = 2.0  # seconds between two close looks
-SETTLED = 10.0  # seconds that what has crashed must stay up to count as ready, where no readiness probe tells
+# Seconds that Pods without any readiness probe must stay up to count as ready, as they are Ready whenever they run.
+STEADY = 2.5
+SETTLED = 10.0  # the same when a container without a probe has crashed before
 PATIENCE = 90.0  # seconds for a controller that may be pausing after failures that are mended by now
 OLD = 60.0  # seconds; a Pod that was younger when the wait began is not taken to be left over from an earlier run
 
@@ -81,14 +83,21 @@ class Rollout:
         if not remaining:
             self._troubles = []
             self._ready_since = now if self._ready_since is None else self._ready_since
-            if self._crashed and now - self._ready_since < SETTLED:
-                remaining.append("a container that crashed runs again: watched whether it stays up")
+            if now - self._ready_since < self._must_stay(items):
+                remaining.append("all is ready: watched whether it stays up, as no readiness probe tells")
             return Seen(remaining)
         self._ready_since = None
         if now - self._begun >= FIRST_INSPECTION and now - self._inspected >= INSPECTION:
             self._inspected = now
             self._troubles = [found for item in unready for found in self._inspect(item)]
         return Seen(remaining, self._troubles)
+
+    def _must_stay(self, items: Mapping[str, Object]) -> float:
+        """How long what is ready must stay so before it is believed."""
+        if self._crashed:
+            return SETTLED
+        fresh = [items[name] for name in self._expected if name in self._fresh]
+        return STEADY if any(trouble.has_no_probe(item) for item in fresh) else 0.0
 
     # --- a close look ---------------------------------------------------------------------------------------------
 

@@ -310,3 +310,12 @@ def test_crashes_that_only_a_probe_would_show() -> None:
     probed = {"containers": [{"name": "c", "image": "i", "readinessProbe": {}}]}
     assert not trouble.crashed_without_probe(pod(crashed, spec=probed))
     assert not trouble.crashed_without_probe(pod(container()))
+
+
+def test_workloads_whose_readiness_nobody_tells() -> None:
+    item = workload("StatefulSet")
+    item["spec"] = {"template": {"spec": {"containers": [{"name": "a"}]}}}
+    assert trouble.has_no_probe(item)
+    item["spec"]["template"]["spec"]["containers"].append({"name": "b", "readinessProbe": {}})
+    assert not trouble.has_no_probe(item)
+    assert not trouble.has_no_probe(workload("Job"))
