@@ -3,8 +3,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# build.sh key    print the hash of everything that the images are made of
-# build.sh build  make the archives that are missing and print, one a line, those that were made
+# build.sh list   print the archives that there should be, one a line
+# build.sh build  make those that are missing, and print them
+#
+# The name of an archive holds the hash of everything that its images are made of.
 #
 # Environment: IMAGES_DIRECTORY (cache), IMAGES_VERSIONS ("26.05 24.11"), IMAGES_REGISTRY (first part of the names),
 # IMAGES_BASE (reference; empty: a Debian 13 made here), IMAGES_MIRROR (empty: the one this machine uses),
@@ -23,11 +25,27 @@ service_targets=(mariadb openldap)
 service_tag=debian13
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-key() {
-  {
-    (cd "$context" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+# archive_of slurm-VERSION|services: its path
+archive_of() {
+  local -A parts=(
+    [slurm]="src rootfs/slurm rootfs/slurmctld rootfs/slurmd rootfs/login"
+    [services]="rootfs/mariadb rootfs/openldap"
+  )
+  local key
+  key=$({
+    # shellcheck disable=SC2086  # several names
+    (cd "$context" && find Containerfile build.sh ${parts[${1%%-*}]} -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
     printf '%s\n' "$(uname -m)" "$IMAGES_REGISTRY" "$IMAGES_BASE" "$IMAGES_MIRROR" "$IMAGES_APT_OPTIONS" "$IMAGES_SERIAL"
-  } | sha256sum | cut -c 1-16
+  } | sha256sum | cut -c 1-16)
+  echo "$IMAGES_DIRECTORY/$1-$key.tar"
+}
+
+list() {
+  local version
+  archive_of services
+  for version in $IMAGES_VERSIONS; do
+    archive_of "slurm-$version"
+  done
 }
 
 progress() {
@@ -146,8 +164,9 @@ add_to_layout() {
 
 # build_group NAME TAG TARGET...: build the targets and put them into one archive.
 build_group() {
-  local name=$1 tag=$2 target image layout
+  local name=$1 tag=$2 archive target image layout
   shift 2
+  archive=$(archive_of "$name")
   layout=$TMPDIR/$name
   rm -rf "$layout" "$layout".*
   for target; do
@@ -167,16 +186,18 @@ build_group() {
   echo '{"imageLayoutVersion":"1.0.0"}' > "$layout/oci-layout"
   printf '{"schemaVersion":2,"manifests":[%s]}\n' "$(paste -sd , "$layout.manifests")" > "$layout/index.json"
   tar -C "$layout" -cf "$layout.tar" .
-  mv "$layout.tar" "$IMAGES_DIRECTORY/$name-$key.tar"
+  mv "$layout.tar" "$archive"
   rm -rf "$layout" "$layout.manifests"
   if [[ $IMAGES_PUSH == true ]]; then
-    touch "$IMAGES_DIRECTORY/$name-$key.pushed"
+    touch "${archive%.tar}.pushed"
   fi
-  echo "$IMAGES_DIRECTORY/$name-$key.tar"
+  echo "$archive"
 }
 
 is_missing() {
-  [[ ! -f $IMAGES_DIRECTORY/$1-$key.tar ]] || [[ $IMAGES_PUSH == true && ! -f $IMAGES_DIRECTORY/$1-$key.pushed ]]
+  local archive
+  archive=$(archive_of "$1")
+  [[ ! -f $archive ]] || [[ $IMAGES_PUSH == true && ! -f ${archive%.tar}.pushed ]]
 }
 
 # Compiler's stage and services; the other lane is Slurm's stage, which takes as long.
@@ -192,7 +213,6 @@ build_beside_slurm() {
 
 build() {
   local version versions=() beside failed=0
-  key=$(key)
   mkdir -p "$IMAGES_DIRECTORY/log"
   # One build at a time in one cache; whoever waited finds the work done.
   exec 9> "$IMAGES_DIRECTORY/lock"
@@ -223,12 +243,13 @@ build() {
   for version in "${versions[@]}"; do
     build_group "slurm-$version" "$version" "${slurm_targets[@]}"
   done
-  # Archives of earlier inputs, which nobody has made anew for a month.
-  find "$IMAGES_DIRECTORY" -maxdepth 1 -name '*.tar' ! -name "*-$key.tar" -mtime +30 -delete
+  # Archives of other inputs: those of this month may be another checkout's.
+  list | xargs touch
+  find "$IMAGES_DIRECTORY" -maxdepth 1 \( -name '*.tar' -o -name '*.pushed' \) -mtime +30 -delete
 }
 
 case ${1:-} in
-  key) key ;;
+  list) list ;;
   build)
     if [[ -z ${IMAGES_NAMESPACE:-} ]]; then
       IMAGES_NAMESPACE=1 exec unshare --mount --propagation private -- bash "$0" build
