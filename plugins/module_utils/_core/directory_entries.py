@@ -17,6 +17,7 @@ import struct
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from .fields import CONTROL_CHARACTERS
 
@@ -24,8 +25,8 @@ SCHEMAS = ("rfc2307", "rfc2307bis", "active_directory")
 # The account that looks users up, and the file of its password.
 BIND_NAME = "sssd"
 
-Attributes = list[tuple[str, str | bytes]]
-Entry = tuple[str, Attributes]
+Attributes: TypeAlias = "list[tuple[str, str | bytes]]"
+Entry: TypeAlias = "tuple[str, Attributes]"
 
 # userAccountControl of Active Directory.
 _NORMAL_ACCOUNT = 0x200

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from .fields import CONTROL_CHARACTERS, Fields, kind_of
 from .problems import Problems
@@ -40,7 +40,7 @@ _SECRET_OPTIONS = {
 # Lists of names to which a site's own names are added instead of replacing ours.
 _UNITED = {("sssd", "services"), ("sssd", "domains"), ("nss", "filter_users"), ("nss", "filter_groups")}
 
-Scalar = str | int | float | bool
+Scalar: TypeAlias = "str | int | float | bool"
 
 
 @dataclass(frozen=True, slots=True)
