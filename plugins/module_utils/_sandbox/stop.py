@@ -49,9 +49,8 @@ def clean_leftovers(name: str) -> None:
     """Interface (and with it the route), control groups and run directory of a sandbox without processes."""
     if observe(name).init is not None:
         raise OperationError(f"Sandbox {name} still has processes.", reason="StillRunning")
-    interface, run = interface_name(name), run_directory(name)
-    if Path(f"/sys/class/net/{interface}").exists():
-        machine.run(["ip", "link", "delete", interface])
+    run = run_directory(name)
+    _delete_interface(interface_name(name))
     Cgroups(cgroup_name(name)).remove(_CGROUP_TIMEOUT)
     made = run / "created"
     if made.exists():
@@ -62,6 +61,17 @@ def clean_leftovers(name: str) -> None:
                 place.rmdir()
     if run.exists():
         shutil.rmtree(run)
+
+
+def _delete_interface(name: str) -> None:
+    """The kernel removes it together with the network at its other end, in its own time, and perhaps just now."""
+    path = Path(f"/sys/class/net/{name}")
+    if path.exists():
+        try:
+            machine.run(["ip", "link", "delete", name])
+        except OperationError:
+            if path.exists():
+                raise
 
 
 def kill_node(settings: Settings, init: Process, node: str, grace: float = 0) -> None:
