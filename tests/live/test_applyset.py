@@ -116,6 +116,19 @@ def test_a_change_shows_as_a_small_diff(apply: Apply, pause: str) -> None:
     assert result["actions"][1]["after"] == {"spec.replicas": 2}
 
 
+def test_a_manifest_that_does_not_fit_stops_all_before_anything_is_written(
+    apply: Apply, kube: Kube, namespace: str, pause: str
+) -> None:
+    before = everything(kube, namespace)
+    wrong = workload("Deployment", pause, container={"env": [{"name": "A", "value": 1}]}, replica=2)
+    also = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web_"}, "spec": {"ports": [{"port": 80}]}}
+    result = apply(config_map(), wrong, also, fails=True)
+    assert result["reason"] == "Invalid"
+    assert ".spec.replica: field not declared in schema" in result["msg"]
+    assert 'metadata.name: Invalid value: "web_"' in result["msg"]
+    assert everything(kube, namespace) == before
+
+
 def test_what_left_the_manifests_is_pruned_and_what_is_changed_by_hand_put_right(
     apply: Apply, kube: Kube, namespace: str
 ) -> None:

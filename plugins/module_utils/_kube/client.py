@@ -24,7 +24,12 @@ from urllib.parse import urlencode
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import Connection
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError, Unreachable, explain
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import (
+    ApiError,
+    Unreachable,
+    explain,
+    is_unfit,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.transport import (
     POOL_SIZE,
     ConnectionFailed,
@@ -140,11 +145,9 @@ class KubernetesClient:
             timeout=timeout,
             idempotent=idempotent,
         )
-        content = _parsed(reply)
         if 200 <= reply.status < 300:
-            return content
-        status = content if isinstance(content, dict) else {"raw": str(content)[:500]}
-        raise explain(reply.status, status, doing or verb or method, target or path, self.connection.source)
+            return _parsed(reply)
+        raise explain(reply.status, _status(reply), doing or verb or method, target or path, self.connection.source)
 
     def exchange(
         self,
@@ -199,9 +202,10 @@ class KubernetesClient:
             if reply.status in RETRIED and (repeatable or reply.status == 429):
                 delay = _retry_after(reply) or min(0.2 * 2**attempt, 10.0)
                 # A 429 without Retry-After is a PodDisruptionBudget's answer to an eviction: for the caller.
-                pointless = (reply.status == 500 and attempt >= ATTEMPTS_500) or (
-                    reply.status == 429 and _retry_after(reply) is None and not repeatable
-                )
+                pointless = (
+                    reply.status == 500
+                    and (attempt >= ATTEMPTS_500 or is_unfit(str(_status(reply).get("message", ""))))
+                ) or (reply.status == 429 and _retry_after(reply) is None and not repeatable)
                 if not pointless and delay <= left:
                     self._pause(delay)
                     continue
@@ -493,6 +497,12 @@ def _parsed(reply: Reply) -> Any:
         except ValueError:
             return {"raw": reply.body[:500].decode("utf-8", "replace")}
     return reply.body.decode("utf-8", "replace")
+
+
+def _status(reply: Reply) -> dict[str, Any]:
+    """Return the Status object of an unsuccessful answer, or what there is in its place."""
+    content = _parsed(reply)
+    return content if isinstance(content, dict) else {"raw": str(content)[:500]}
 
 
 def _retry_after(reply: Reply) -> float | None:

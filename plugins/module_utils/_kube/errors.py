@@ -41,13 +41,25 @@ class Unreachable(OperationError):
     """No answer at all: name, route, refused connection, TLS, or silence until the deadline."""
 
 
+# A manifest that does not fit the schema is a fault of the manifest, but some API servers (1.35, for one) answer 500.
+_UNFIT = re.compile(
+    r"^failed to (create typed (patch|live) object|convert (new|patched) object)|field not declared in schema"
+    r"|unable to convert unstructured object"
+)
+
+
+def is_unfit(text: str) -> bool:
+    """Whether the message of a 500 means that the manifest is wrong, so that trying again is of no use."""
+    return bool(_UNFIT.search(text))
+
+
 def explain(status: int, body: Mapping[str, Any], verb: str, target: str, source: str) -> ApiError:
     """Turn one unsuccessful answer into the error to raise.
 
     ``verb`` and ``target`` say what was asked for ("apply", "StatefulSet slurm/slurm-controller"); ``source`` says
     which credentials were used.
     """
-    text = str(body.get("message") or body.get("raw") or "no message").strip()
+    text = str(body.get("message") or body.get("raw") or "no message").strip().rstrip(".")
 
     def error(reason: str, msg: str, hint: str = "") -> ApiError:
         return ApiError(msg, reason=reason, hint=hint, status=status, body=body)
@@ -69,13 +81,13 @@ def explain(status: int, body: Mapping[str, Any], verb: str, target: str, source
                 f"Cannot {verb} {target}: there is no namespace {name!r}.",
                 f"Create it (kubectl create namespace {name}), or add a Namespace to the manifests.",
             )
-        return error("NotFound", f"Cannot {verb} {target}: {text}")
+        return error("NotFound", f"Cannot {verb} {target}: {text}.")
     if status == 409:
         return _conflict(error, body, text, verb, target)
-    if status in (400, 422):
+    if status in (400, 422) or (status == 500 and is_unfit(text)):
         return _invalid(error, body, text, verb, target)
     if status == 410:
-        return error("Expired", f"Cannot {verb} {target}: {text}")
+        return error("Expired", f"Cannot {verb} {target}: {text}.")
     if status == 413:
         return error(
             "TooLarge",
@@ -85,16 +97,18 @@ def explain(status: int, body: Mapping[str, Any], verb: str, target: str, source
     if status == 415:
         return error(
             "Unsupported",
-            f"Cannot {verb} {target}: {text}",
+            f"Cannot {verb} {target}: {text}.",
             "Server-side apply needs Kubernetes 1.22 or newer.",
         )
     if status == 429:
         return error(
             "TooManyRequests",
-            f"Cannot {verb} {target}: {text}",
+            f"Cannot {verb} {target}: {text}.",
             "The API server is overloaded, or a PodDisruptionBudget forbids it now; run again later.",
         )
-    return error("ServerError", f"Cannot {verb} {target}: the API server answered {status}: {text}", "Run again later.")
+    return error(
+        "ServerError", f"Cannot {verb} {target}: the API server answered {status}: {text}.", "Run again later."
+    )
 
 
 def _forbidden(error: Callable[..., ApiError], text: str, verb: str, target: str) -> ApiError:
@@ -108,7 +122,7 @@ def _forbidden(error: Callable[..., ApiError], text: str, verb: str, target: str
     if "violates PodSecurity" in text:
         return error(
             "PodSecurity",
-            f"Cannot {verb} {target}: {text}",
+            f"Cannot {verb} {target}: {text}.",
             "Meet that level in the Pod template, or label the namespace with a lower one "
             "(pod-security.kubernetes.io/enforce).",
         )
@@ -120,7 +134,9 @@ def _forbidden(error: Callable[..., ApiError], text: str, verb: str, target: str
         )
     if "admission webhook" in text or "ValidatingAdmissionPolicy" in text:
         return error(
-            "AdmissionDenied", f"Cannot {verb} {target}: {text}", "That policy belongs to the cluster's administrators."
+            "AdmissionDenied",
+            f"Cannot {verb} {target}: {text}.",
+            "That policy belongs to the cluster's administrators.",
         )
     found = re.search(
         r'User "(?P<user>[^"]+)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
@@ -128,7 +144,7 @@ def _forbidden(error: Callable[..., ApiError], text: str, verb: str, target: str
         text,
     )
     if not found:
-        return error("Forbidden", f"Cannot {verb} {target}: {text}", "Grant the right, or use other credentials.")
+        return error("Forbidden", f"Cannot {verb} {target}: {text}.", "Grant the right, or use other credentials.")
     group, namespace = found["group"], found["namespace"]
     resource = f"{found['resource']}.{group}" if group else found["resource"]
     where = f"in namespace {namespace}" if namespace else "at cluster scope"
@@ -154,13 +170,20 @@ def _conflict(error: Callable[..., ApiError], body: Mapping[str, Any], text: str
         )
     if body.get("reason") == "AlreadyExists":
         return error("AlreadyExists", f"Cannot {verb} {target}: it exists already.")
-    return error("Conflict", f"Cannot {verb} {target}: {text}", "Somebody changed it at the same moment; run again.")
+    return error("Conflict", f"Cannot {verb} {target}: {text}.", "Somebody changed it at the same moment; run again.")
 
 
 def _invalid(error: Callable[..., ApiError], body: Mapping[str, Any], text: str, verb: str, target: str) -> ApiError:
     causes: Sequence[Mapping[str, Any]] = (body.get("details") or {}).get("causes") or []
     lines = [f"{cause.get('field') or 'object'}: {cause.get('message')}" for cause in causes]
-    what = "; ".join(dict.fromkeys(lines)) or text
+    what = "; ".join(dict.fromkeys(line.rstrip(".") for line in lines)) or _schema_error(text)
     if "immutable" in what or "updates to statefulset spec for fields other than" in what:
-        return error("Immutable", f"Cannot {verb} {target}: {what}")
-    return error("Invalid", f"Cannot {verb} {target}: the API server refuses it: {what}", "Correct the manifest.")
+        return error("Immutable", f"Cannot {verb} {target}: {what}.")
+    return error("Invalid", f"Cannot {verb} {target}: the API server refuses it: {what}.", "Correct the manifest.")
+
+
+def _schema_error(text: str) -> str:
+    """Return the part of a schema error that tells something: which field, and what is wrong with it."""
+    text = re.sub(r"^failed to [a-z ]+ \([^)]*\)(?: to proper version)?: ", "", text)
+    text = re.sub(r"^unable to convert unstructured object to [^:]*: ", "", text)
+    return re.sub(r"&(?:value\.valueUnstructured)?\{(?:Value:)?([^}]*)\}", r"\1", text)

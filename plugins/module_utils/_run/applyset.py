@@ -155,7 +155,7 @@ class ApplySet:
                 if namespace:
                     absent.add(namespace)
                     predicted[key] = None
-                elif error.status in (400, 403, 404, 409, 413, 422):
+                elif error.status in (400, 403, 404, 409, 413, 422) or error.reason == "Invalid":
                     predicted[key] = self._refused(wanted[key], error)
                 else:
                     raise
@@ -199,12 +199,14 @@ class ApplySet:
         item: Object = action.subject
         metadata = item["metadata"]
         if action.kind in ("prune", "delete"):
+            # If somebody waits for it, an object that others hang on is there until they are gone, too.
+            foreground = self._params["wait"] and rollout.waits_for(item["apiVersion"], item["kind"])
             self._client.delete(
                 self._resource(item),
                 metadata.get("namespace"),
                 metadata["name"],
                 uid=metadata.get("uid"),
-                propagation="Background",
+                propagation="Foreground" if foreground else "Background",
             )
             self._deleted[planner.key_of(item)] = item
             return
@@ -236,7 +238,7 @@ class ApplySet:
     # --- wait -----------------------------------------------------------------------------------------------------
 
     def wait(self) -> None:
-        """Wait until every object of the set is ready, or, for an absent set, gone."""
+        """Wait until every object of the set is ready, and what was pruned, or all of an absent set, is gone."""
         if not self._params["wait"]:
             return
         what = f"{self._options.namespace}/{self._options.name}"
@@ -251,11 +253,15 @@ class ApplySet:
         fresh = [action.target for action in self._run.actions if action.done]
         watch = Rollout(self._client, lambda: self._read_workloads(watched.values()), list(watched), fresh)
         try:
-            self._wait_for(watch.look, f"The rollout of {what}")
+            self._wait_for(lambda: self._both(watch.look(), self._look_gone()), f"The rollout of {what}")
         finally:
             self._run.actions += watch.repairs
             for right in watch.blind_spots:
                 self._run.warn(f"Without the right to {right}, some failures are only seen when wait_timeout is over.")
+
+    @staticmethod
+    def _both(ready: Seen, gone: Seen) -> Seen:
+        return Seen([*ready.remaining, *gone.remaining], ready.troubles)
 
     def _wait_for(self, look: Callable[[], Seen], what: str) -> None:
         wait_until(

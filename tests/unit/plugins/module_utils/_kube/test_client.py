@@ -115,6 +115,16 @@ def test_a_500_that_does_not_heal_ends_soon() -> None:
     assert "failed calling webhook" in caught.value.msg
 
 
+def test_a_500_that_means_a_wrong_manifest_is_not_repeated() -> None:
+    unfit = status(
+        500, "", "failed to create typed patch object (n/t; /v1, Kind=Service): .spec.port: field not declared"
+    )
+    with serving(unfit) as api, pytest.raises(ApiError) as caught:
+        client_of(api).apply(ONE, "demo")
+    assert len(api.asked) == 1
+    assert caught.value.reason == "Invalid"
+
+
 def test_a_server_that_stays_away_is_given_up_at_the_deadline() -> None:
     with serving(Answer(200, ONE), status(503)) as api:
         clock = Clock()

@@ -16,6 +16,9 @@ FORBIDDEN = (
     'group "apps" in the namespace "demo"'
 )
 CLUSTER = 'nodes is forbidden: User "ann" cannot list resource "nodes" in API group "" at the cluster scope'
+UNFIT = "failed to create typed patch object (n/t; /v1, Kind=Service): "
+CONVERT = "failed to convert new object (n/t; /v1, Kind=Pod) to proper version: "
+UNABLE = "unable to convert unstructured object to /v1, Kind=Pod: "
 QUOTA = 'pods "a" is forbidden: exceeded quota: small, requested: cpu=2, used: cpu=1, limited: cpu=2'
 CONFLICT = {
     "reason": "Conflict",
@@ -87,6 +90,24 @@ CONFLICT = {
             ["spec.selector"],
         ),
         (400, {"message": "cannot unmarshal"}, "Invalid", ["cannot unmarshal"]),
+        (
+            500,
+            {"message": f"{UNFIT}.spec.port: field not declared in schema"},
+            "Invalid",
+            ["refuses it: .spec.port: field not declared in schema. Correct"],
+        ),
+        (
+            500,
+            {"message": UNFIT + ".data.a: expected string, got &value.valueUnstructured{Value:1}"},
+            "Invalid",
+            [".data.a: expected string, got 1."],
+        ),
+        (
+            500,
+            {"message": f"{CONVERT}{UNABLE}quantities must match"},
+            "Invalid",
+            ["refuses it: quantities must match."],
+        ),
         (429, {"message": "busy"}, "TooManyRequests", ["busy"]),
         (500, {"message": "etcdserver: request timed out"}, "ServerError", ["500", "timed out"]),
         (502, {"raw": "<html>bad gateway"}, "ServerError", ["bad gateway"]),
