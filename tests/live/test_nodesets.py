@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from .support.jobs import job_state
 from .support.kube import Kube
 from .support.playbook import PlaybookResult
 from .support.process import Completed
@@ -60,7 +61,7 @@ def nodes_of(slurm: Callable[..., Completed], partition: str) -> list[str]:
 def running_job(kube: Kube, slurm: Callable[..., Completed], node: str) -> str:
     job = slurm(f"sbatch --parsable -p pool -w {node} --mem=50 --time=10 --wrap 'sleep 600'").stdout.strip()
     kube.wait(
-        lambda: slurm(f"squeue -h -j {job} -o %T").stdout.strip(),
+        lambda: job_state(slurm, job),
         lambda state: state == "RUNNING",
         what=f"job {job} runs",
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from .support.jobs import accounted_state, job_state, node_states
 from .support.kube import Kube
 from .support.process import Completed
 
@@ -37,7 +38,7 @@ def test_a_killed_pod_comes_back_and_the_job_goes_on(
 ) -> None:
     job = slurm("sbatch --parsable -N1 --mem=50 --time=5 --wrap 'sleep 120'").stdout.strip()
     kube.wait(
-        lambda: slurm(f"squeue -h -j {job} -o %T").stdout.strip(),
+        lambda: job_state(slurm, job),
         lambda state: state == "RUNNING",
         what=f"job {job} runs",
     )
@@ -50,7 +51,7 @@ def test_a_killed_pod_comes_back_and_the_job_goes_on(
         what=f"{component} is replaced",
     )
     kube.wait(
-        lambda: slurm("sinfo -h -N -p cpu -o %T", check=False).stdout.split(),
+        lambda: node_states(slurm, "cpu"),
         lambda states: len(states) == 2 and not any("down" in state or "*" in state for state in states),
         timeout=90,
         what="both nodes are known and answer",
@@ -98,7 +99,7 @@ def test_the_database_may_be_away_for_a_while(kube: Kube, slurm: Callable[..., C
     finally:
         kube.patch(path, {"spec": {"replicas": 1}}, kind="merge")
     kube.wait(
-        lambda: slurm(f"sacct -n -X -j {job} -o State", check=False).stdout.strip(),
+        lambda: accounted_state(slurm, job),
         lambda state: state == "COMPLETED",
         timeout=120,
         what=f"accounting has caught up with job {job}",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from .support.jobs import accounted_state, job_state, node_states
 from .support.kube import Kube
 from .support.playbook import PlaybookResult
 from .support.process import Completed
@@ -33,7 +34,7 @@ def test_everything_is_back_after_a_restart(
     slurm("sbatch --wait --mem=50 --job-name=before --wrap true")
     job = slurm("sbatch --parsable --requeue -N1 --mem=50 --job-name=across --wrap 'sleep 20'").stdout.strip()
     kube.wait(
-        lambda: slurm(f"squeue -h -j {job} -o %T").stdout.strip(),
+        lambda: job_state(slurm, job),
         lambda state: state == "RUNNING",
         what=f"job {job} runs",
     )
@@ -43,14 +44,14 @@ def test_everything_is_back_after_a_restart(
     run_playbook("sandbox", extra_vars={**sandbox, "sandbox_state": "present"})
 
     kube.wait(
-        lambda: slurm("sinfo -h -N -p cpu -o %T", check=False).stdout.split(),
+        lambda: node_states(slurm, "cpu"),
         lambda states: len(states) == 2 and set(states) <= {"idle", "mixed", "allocated"},
         timeout=180,
         what="both nodes are back",
     )
     kube.wait(
-        lambda: slurm(f"sacct -n -X -j {job} -o State", check=False).stdout.split()[-1:],
-        lambda states: states == ["COMPLETED"],
+        lambda: accounted_state(slurm, job),
+        lambda state: state == "COMPLETED",
         timeout=240,
         what=f"job {job}, requeued by Slurm, has completed",
     )
