@@ -9,13 +9,15 @@ Needs the environment that environment.sh prepares. Arguments for pytest or ansi
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import re
 import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -170,6 +172,26 @@ GATES: dict[str, Callable[[], list[Step]]] = {
 }
 
 
+# Gates that share something, be it only the names of their logs, wait for each other.
+SHARED = {"lint": "copy", "sanity": "copy", "unit": "unit", "live": "sandbox", "molecule": "sandbox"}
+
+
+@contextmanager
+def alone(gates: list[str]) -> Iterator[None]:
+    """Hold the locks of these gates, waiting for other runs on this checkout if there are any."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as locks:
+        # Always in the same order, else two runs could wait for each other.
+        for name in sorted({SHARED[gate] for gate in gates}):
+            lock = locks.enter_context((LOGS / f"{name}.lock").open("w"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print(f"Waiting for another run on this checkout to end ({lock.name}) ...", flush=True)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the project's checks.")
     parser.add_argument("gates", nargs="+", choices=GATES)
@@ -182,13 +204,14 @@ def main() -> int:
         # These tests kill what they find in the cluster: never in one that a shell's settings happen to name.
         for name in CLUSTER_SETTINGS:
             os.environ.pop(name, None)
+    if given_cluster() and {"live", "molecule"} & {*options.gates}:
+        print("Running on the cluster that KUBECONFIG or K8S_AUTH_* names, not on a sandbox.", flush=True)
     # The steps have sessions of their own, so being told to end has to be passed on: see Runner.run.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    steps = {step.name: step for gate in options.gates for step in GATES[gate]()}
-    if given_cluster() and {"live", "molecule"} & steps.keys():
-        print("Running on the cluster that KUBECONFIG or K8S_AUTH_* names, not on a sandbox.", flush=True)
-    chosen = list(steps.values())
-    return Runner(LOGS, options.show).run(with_fresh_sandbox(chosen) if options.fresh else chosen)
+    with alone(options.gates):
+        steps = [step for gate in options.gates for step in GATES[gate]()]
+        steps = list({step.name: step for step in steps}.values())  # the sandbox once
+        return Runner(LOGS, options.show).run(with_fresh_sandbox(steps) if options.fresh else steps)
 
 
 if __name__ == "__main__":
