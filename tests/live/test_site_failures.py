@@ -177,10 +177,7 @@ def test_a_missing_right_is_named(
         "site", extra_vars=elsewhere(namespace, slurm_kubeconfig=config, cluster_create_namespace=False), fails=True
     )
     assert "operator" in message(refused)
-    assert any(
-        word in message(refused)
-        for word in ("services", "configmaps", "poddisruptionbudgets", "persistentvolumeclaims")
-    )
+    assert any(word in message(refused) for word in ("statefulsets", "services", "configmaps"))
 
 
 def test_all_but_workers_and_login_pass_the_restricted_level(
