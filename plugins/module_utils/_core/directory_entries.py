@@ -6,8 +6,9 @@
 """The entries of an LDAP directory as LDIF: the same users and groups in one of three schemas.
 
 rfc2307, rfc2307bis, and active_directory: the attribute names and SIDs of Active Directory, to try that preset of role
-``login``. Passwords are not here: a value ``secret:<file>`` stands for what the Pod's init container puts in from a
-file of that name (roles/directory/files/seed.sh).
+``login``. Secrets are not here: a value ``secret:<file>`` stands for what the Pod's init container puts in from a file of
+that name, and ``random:<file>`` for a password of many random characters, which needs no slow hash
+(roles/directory/files/seed.sh).
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _containers(directory: Directory) -> list[Entry]:
                 ("objectClass", "organizationalRole"),
                 ("objectClass", "simpleSecurityObject"),
                 ("cn", BIND_NAME),
-                ("userPassword", f"secret:passwords/{BIND_NAME}"),
+                ("userPassword", f"random:passwords/{BIND_NAME}"),
             ],
         ),
         *units,
@@ -237,7 +238,8 @@ _SCHEMA_ENTRIES = {
 def _credentials(user: User, key_attribute: str) -> Attributes:
     values: Attributes = []
     if user.generate_password or user.password_secret:
-        values.append(("userPassword", f"secret:passwords/{user.name}"))
+        kind = "random" if user.generate_password else "secret"
+        values.append(("userPassword", f"{kind}:passwords/{user.name}"))
     values += [(key_attribute, key) for key in user.ssh_keys]
     if user.generate_ssh_key:
         values.append((key_attribute, f"secret:keys/{user.name}"))

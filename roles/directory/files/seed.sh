@@ -41,14 +41,15 @@ fi
 sed -e "s|@SCHEMA@|$schema|" -e "s|^@MODULES@\$|$load|" /config/slapd.conf > "$conf"
 
 # --- entries, with the secrets put in
-# hash FILE: the password in the file, hashed. It never becomes an argument.
+# hash SCHEME FILE: the password in the file, hashed. It never becomes an argument of a program.
 hash() {
-  if [ ! -s "$1" ]; then
-    echo "seed: no password in $1" >&2
+  IFS= read -r password < "$2" || [ -n "$password" ]
+  if [ -z "$password" ]; then
+    echo "seed: no password in $2" >&2
     exit 1
   fi
-  printf %s "$(cat "$1")" > "$run/password"
-  if [ -n "$modules" ]; then
+  printf %s "$password" > "$run/password"
+  if [ "$1" = ARGON2 ] && [ -n "$modules" ]; then
     slappasswd -n -o "module-path=$modules" -o module-load=argon2 -h '{ARGON2}' -T "$run/password"
   else
     slappasswd -n -h '{SSHA}' -T "$run/password"
@@ -56,14 +57,16 @@ hash() {
 }
 while IFS= read -r line; do
   case $line in
-    'userPassword: secret:'*)
-      hashed=$(hash "/secrets/${line#*secret:}")
-      printf 'userPassword: %s\n' "$hashed"
-      ;;
+    # What a person chose is worth a slow hash; twenty random characters are safe behind a quick one.
+    'userPassword: secret:'*) hashed=$(hash ARGON2 "/secrets/${line#*secret:}") ;;
+    'userPassword: random:'*) hashed=$(hash SSHA "/secrets/${line#*random:}") ;;
     'sshPublicKey: secret:'* | 'altSecurityIdentities: secret:'*)
       IFS= read -r key < "/secrets/${line#*secret:}" || [ -n "$key" ]
-      printf '%s: %s\n' "${line%%:*}" "$key"
+      line="${line%%:*}: $key"
       ;;
+  esac
+  case $line in
+    'userPassword: '*) printf 'userPassword: %s\n' "$hashed" ;;
     *) printf '%s\n' "$line" ;;
   esac
 done < /config/entries.ldif > "$run/entries.ldif"

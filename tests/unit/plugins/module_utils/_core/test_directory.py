@@ -96,12 +96,12 @@ def test_posix_user(schema: str) -> None:
 
 
 def test_secrets_are_named_and_not_there() -> None:
-    assert user("alice")["userPassword"] == ["secret:passwords/alice"]
+    assert user("alice")["userPassword"] == ["random:passwords/alice"]
     assert user("alice")["sshPublicKey"] == ["secret:keys/alice"]
     assert user("bob")["sshPublicKey"] == [f"{KEY} bob@desk"]
     assert "userPassword" not in user("bob")
     assert user("carol")["userPassword"] == ["secret:passwords/carol"]
-    assert entries()["cn=sssd,dc=example,dc=org"]["userPassword"] == ["secret:passwords/sssd"]
+    assert entries()["cn=sssd,dc=example,dc=org"]["userPassword"] == ["random:passwords/sssd"]
 
 
 def test_members() -> None:
