@@ -14,7 +14,7 @@ class ModuleDocFragment:
 options:
   kubeconfig:
     description:
-      - Path of a kubeconfig file, or its content as a dictionary.
+      - Path of a kubeconfig file, or its content as a dictionary or as text.
       - If neither this option nor E(K8S_AUTH_KUBECONFIG) is set, E(KUBECONFIG) is used, else C(~/.kube/config), else
         the service account of the Pod that runs the module.
       - When this option is given, E(K8S_AUTH_HOST) and credentials in the environment are ignored.

@@ -94,9 +94,9 @@ notes:
     C(patch) and C(delete) on C(configmaps) and on each kind in the manifests, C(get) on Secrets that
     C(slurm-ops.kubernetes/restart-on) names, and for O(wait) to end early also C(list) on C(pods), C(events) and
     C(replicasets), C(get) on C(pods/log) and C(delete) on C(pods).
-  - With O(wait), Pods that can only keep a rollout from going on are deleted. Those are Pods of an earlier template that
-    cannot start, for which a StatefulSet would wait for ever, and Pods that have been in back-off since before the task
-    began. Of workloads with the update strategy C(OnDelete), only Pods in which no container ever ran.
+  - With O(wait), Pods that can only keep a rollout from going on are deleted. Those are Pods of an earlier template
+    that cannot start, for which a StatefulSet would wait for ever, and Pods that have been in back-off since before the
+    task began. Of workloads with the update strategy C(OnDelete), only Pods in which no container ever ran.
 seealso:
   - module: slurm_ops.kubernetes.secret
   - name: KEP-3659

@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import library, paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import Connection
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.connection import Connection
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import Unreachable, explain
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.transport import (
     authentication_headers,

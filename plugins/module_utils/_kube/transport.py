@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import library
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import Connection
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.connection import Connection
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import Unreachable
 
 CONNECT_TIMEOUT = 10.0  # seconds

@@ -10,30 +10,27 @@ Pure: objects come in as the API server returned them, also the results of dry r
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyset_parent import (
+    Options,
+    check_parent,
+    group_kind,
+    parent_is,
+    parent_manifest,
+    remembered,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.compare import changes, contains
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import (
-    APPLIED,
-    CONTENT_HASH,
     PART_OF,
     describe,
-    digest,
     masked,
     readable,
 )
-
-ID_LABEL = "applyset.kubernetes.io/id"
-TOOLING = "applyset.kubernetes.io/tooling"
-GROUP_KINDS = "applyset.kubernetes.io/contains-group-kinds"
-NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
-TOOL = "slurm_ops.kubernetes/v1.0.0"
 
 Object = Mapping[str, Any]
 
@@ -125,35 +122,6 @@ class Observed:
     predicted: Mapping[Key, Object | Refused | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How the set is to be treated."""
-
-    name: str
-    namespace: str
-    prune: bool = True
-    adopt: bool = False
-    recreate: bool = False
-    delete_volumes: bool = False
-
-    @property
-    def set_id(self) -> str:
-        """The ApplySet's ID."""
-        return applyset_id(self.name, self.namespace)
-
-
-def applyset_id(name: str, namespace: str) -> str:
-    """Return the ID of an ApplySet whose parent is a ConfigMap, as KEP-3659 computes it."""
-    raw = hashlib.sha256(f"{name}.{namespace}.ConfigMap.".encode()).digest()
-    return f"applyset-{base64.urlsafe_b64encode(raw).decode().rstrip('=')}-v1"
-
-
-def group_kind(manifest: Object) -> str:
-    """Return ``Secret`` or ``StatefulSet.apps``."""
-    group = str(manifest["apiVersion"]).rpartition("/")[0]
-    return f"{manifest['kind']}.{group}" if group else str(manifest["kind"])
-
-
 def key_of(manifest: Object) -> Key:
     """Return the identity of an object."""
     metadata = manifest["metadata"]
@@ -164,55 +132,6 @@ def key_of(manifest: Object) -> Key:
 def terminating(item: Object | None) -> bool:
     """Return whether an object is on its way out: to apply to it would be lost."""
     return item is not None and bool(item["metadata"].get("deletionTimestamp"))
-
-
-# --- before reading -----------------------------------------------------------------------------------------------
-
-
-def stamp(manifest: Object, set_id: str, content_hash: str | None = None, live: Object | None = None) -> dict[str, Any]:
-    """Return the manifest as it is sent: with the member label, the content hash and the hash of itself."""
-    result = dict(manifest)
-    spec = result.get("spec")
-    if content_hash and isinstance(spec, Mapping):
-        template = _with_metadata(spec["template"], "annotations", {CONTENT_HASH: content_hash})
-        spec = result["spec"] = {**spec, "template": template}
-    if result["kind"] == "StatefulSet" and isinstance(spec, Mapping) and spec.get("volumeClaimTemplates"):
-        # So that the volumes can be found, and deleted when that is asked for, after the StatefulSet is gone.
-        claims = [_with_metadata(claim, "labels", {PART_OF: set_id}) for claim in spec["volumeClaimTemplates"]]
-        result["spec"] = {**spec, "volumeClaimTemplates": claims}
-    if result["kind"] != "Namespace":  # shared by many, owned by none
-        result = _with_metadata(result, "labels", {PART_OF: set_id})
-    return _reset_account(_with_metadata(result, "annotations", {APPLIED: digest(result)}), live)
-
-
-def _with_metadata(item: Any, part: str, values: Mapping[str, str]) -> Any:
-    if not isinstance(item, Mapping):
-        return item  # no object at all: the API server will say so
-    metadata = item.get("metadata") or {}
-    return {**item, "metadata": {**metadata, part: {**(metadata.get(part) or {}), **values}}}
-
-
-def _reset_account(manifest: dict[str, Any], live: Object | None) -> dict[str, Any]:
-    """Name the default ServiceAccount where the manifest has none any more.
-
-    Leaving serviceAccountName out does not unset it: the API server takes it over again from serviceAccount, the old
-    name of the same field, which it had filled in itself.
-    """
-    new, old = (_pod_spec(item) for item in (manifest, live))
-    if new is None or old is None or "serviceAccountName" in new or "serviceAccount" in new:
-        return manifest
-    if old.get("serviceAccountName", "default") == "default":
-        return manifest
-    template = manifest["spec"]["template"]
-    pod_spec = {**new, "serviceAccountName": "default"}
-    return {**manifest, "spec": {**manifest["spec"], "template": {**template, "spec": pod_spec}}}
-
-
-def _pod_spec(item: Object | None) -> Object | None:
-    value: Any = item
-    for step in ("spec", "template", "spec"):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else None
 
 
 def in_order(wanted: Iterable[Object]) -> dict[Key, Object]:
@@ -226,35 +145,6 @@ def in_order(wanted: Iterable[Object]) -> dict[Key, Object]:
             )
         found[key] = manifest
     return dict(sorted(found.items()))
-
-
-def remembered(parent: Object | None) -> tuple[set[str], set[str]]:
-    """Return the kinds and the further namespaces that the parent says the set has members of."""
-    annotations = ((parent or {}).get("metadata") or {}).get("annotations") or {}
-    kinds = {kind for kind in annotations.get(GROUP_KINDS, "").split(",") if kind}
-    namespaces = {name for name in annotations.get(NAMESPACES, "").split(",") if name}
-    return kinds, namespaces
-
-
-def check_parent(parent: Object | None, options: Options) -> None:
-    """Raise OperationError if what bears the set's name is not a set of ours."""
-    if parent is None:
-        return
-    labels = parent["metadata"].get("labels") or {}
-    tool = (parent["metadata"].get("annotations") or {}).get(TOOLING, "")
-    where = f"ConfigMap {options.namespace}/{options.name}"
-    if labels.get(ID_LABEL) != options.set_id:
-        raise OperationError(
-            f"{where} exists and is not the parent of a set of manifests.",
-            reason="NameClash",
-            hint="Give the set another name, or remove that ConfigMap if nobody needs it.",
-        )
-    if tool.partition("/")[0] != TOOL.partition("/")[0]:
-        raise OperationError(
-            f"The ApplySet {where} is managed by {tool or 'another tool'}.",
-            reason="NameClash",
-            hint="Give the set another name: two tools on one set would prune each other's objects.",
-        )
 
 
 def undecided(wanted: Mapping[Key, Object], live: Mapping[Key, Object]) -> list[Key]:
@@ -475,24 +365,6 @@ def _short(value: Any, limit: int = 200) -> Any:
     return value
 
 
-def parent_manifest(options: Options, kinds: Iterable[str], namespaces: Iterable[str]) -> dict[str, Any]:
-    """Return the ConfigMap that remembers what the set has members of."""
-    annotations = {TOOLING: TOOL, GROUP_KINDS: ",".join(sorted(kinds))}
-    others = ",".join(sorted(set(namespaces) - {options.namespace, ""}))
-    if others:
-        annotations[NAMESPACES] = others
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": options.name,
-            "namespace": options.namespace,
-            "labels": {ID_LABEL: options.set_id, "app.kubernetes.io/managed-by": "slurm_ops.kubernetes"},
-            "annotations": annotations,
-        },
-    }
-
-
 def _plan_parent(
     wanted: Mapping[Key, Object],
     observed: Observed,
@@ -511,14 +383,10 @@ def _plan_parent(
     old_kinds, old_namespaces = remembered(observed.parent)
     final = parent_manifest(options, kinds, namespaces)
     wide = parent_manifest(options, kinds | old_kinds, namespaces | old_namespaces) if pruned else final
-    before = [] if _parent_is(observed.parent, wide) else [_parent_action(observed.parent, wide)]
+    before = [] if parent_is(observed.parent, wide) else [_parent_action(observed.parent, wide)]
     current = wide if before else observed.parent
-    after = [] if _parent_is(current, final) else [_parent_action(current, final)]
+    after = [] if parent_is(current, final) else [_parent_action(current, final)]
     return before, after
-
-
-def _parent_is(live: Object | None, manifest: Object) -> bool:
-    return live is not None and contains(live, manifest) and remembered(live) == remembered(manifest)
 
 
 def _parent_action(live: Object | None, manifest: dict[str, Any]) -> Action:

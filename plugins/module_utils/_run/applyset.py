@@ -15,9 +15,11 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths, rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import applyset as planner
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import applyset_parent as parent_of_set
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import manifests
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyset import Key, Object
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.stamp import stamp
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout import Rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import wait_until
@@ -36,7 +38,7 @@ class ApplySet:
         self._run = run
         self._client = run.kubernetes
         self._params = run.params
-        self._options = planner.Options(
+        self._options = parent_of_set.Options(
             name=run.params["name"],
             namespace=run.params["namespace"],
             prune=run.params["prune"],
@@ -58,7 +60,7 @@ class ApplySet:
         given = manifests.flatten(self._params["manifests"] or (), documents)
         unstamped = planner.in_order([self._located(manifests.checked(manifest)) for manifest in given])
         parent = self._client.get(CONFIG_MAP, self._options.namespace, self._options.name)
-        planner.check_parent(parent, self._options)
+        parent_of_set.check_parent(parent, self._options)
         live = self._read_members(parent, unstamped)
         if not self._present:
             self._observed = planner.Observed(parent=parent, live=live)
@@ -96,7 +98,7 @@ class ApplySet:
 
     def _read_members(self, parent: Object | None, wanted: Mapping[Key, Object]) -> dict[Key, Object]:
         """List what carries our label: one call for each kind (and namespace) that may have members."""
-        kinds, namespaces = planner.remembered(parent)
+        kinds, namespaces = parent_of_set.remembered(parent)
         namespaces |= {key.namespace for key in wanted if key.namespace} | {self._options.namespace}
         resources = {kind: self._remembered_resource(kind) for kind in kinds}
         resources |= {kind: resource for kind, resource in self._resources.items() if kind != "Namespace"}
@@ -135,7 +137,7 @@ class ApplySet:
             references = manifests.restart_references(manifest)
             values = [[*reference, content(reference[0], key.namespace, *reference[1:])] for reference in references]
             content_hash = manifests.digest(values) if values else None
-            stamped[key] = planner.stamp(manifest, self._options.set_id, content_hash, live.get(key))
+            stamped[key] = stamp(manifest, self._options.set_id, content_hash, live.get(key))
         return stamped
 
     def _ask(

@@ -104,11 +104,18 @@ class Module(AnsibleModule):  # type: ignore[misc]
 
     def _return_formatted(self, kwargs: dict[str, Any]) -> None:
         params = {
-            name: NOT_SHOWN if name in self._sensitive and isinstance(value, (dict, list)) else value
+            name: NOT_SHOWN if name in self._sensitive and _may_hold_secrets(value) else value
             for name, value in self.params.items()
         }
         kwargs.setdefault("invocation", {"module_args": params})
         super()._return_formatted(kwargs)
+
+
+def _may_hold_secrets(value: Any) -> bool:
+    """Whether a sensitive option has content, and not just the path of a file."""
+    if isinstance(value, str):
+        return "\n" in value or value.lstrip().startswith(("{", "["))
+    return value is not None
 
 
 def run(arguments: ArgumentSpec, operation: Callable[[Run], Operation]) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import Seen, Trouble
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths, rollout, trouble
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths, pods, rollout, trouble
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
@@ -97,7 +97,7 @@ class Rollout:
         if self._crashed:
             return SETTLED
         fresh = [items[name] for name in self._expected if name in self._fresh]
-        return STEADY if any(trouble.has_no_probe(item) for item in fresh) else 0.0
+        return STEADY if any(pods.has_no_probe(item) for item in fresh) else 0.0
 
     # --- a close look ---------------------------------------------------------------------------------------------
 
@@ -108,19 +108,19 @@ class Rollout:
             return trouble.claim_troubles([item["metadata"]["name"]], namespace, events)
         events = self._events(item)
         found = self._workload_troubles(item, events)
-        pods = [item] if item["kind"] == "Pod" else self._pods(item)
+        all_pods = [item] if item["kind"] == "Pod" else self._pods(item)
         looked_at = 0
-        for pod in pods:
-            if trouble.is_ready(pod) or looked_at >= trouble.MOST_LOOKED_AT:
+        for pod in all_pods:
+            if pods.is_ready(pod) or looked_at >= trouble.MOST_LOOKED_AT:
                 continue
             looked_at += 1
-            self._crashed = self._crashed or trouble.crashed_without_probe(pod)
+            self._crashed = self._crashed or pods.crashed_without_probe(pod)
             pod_events = self._events(pod) + self._claim_events(_claims(pod), namespace)
             troubles = trouble.pod_troubles(pod, pod_events, self._log)
             if troubles and pod is not item and self._repair_pod(pod, item, troubles[0]):
                 continue
             # Pods of an earlier template will go; what ails them is no reason to give up.
-            found += [] if pod is not item and trouble.revision_is_old(pod, item) else troubles
+            found += [] if pod is not item and pods.revision_is_old(pod, item) else troubles
         return found
 
     def _workload_troubles(self, item: Object, events: Sequence[Object]) -> list[Trouble]:
@@ -150,7 +150,7 @@ class Rollout:
     def _repair_pod(self, pod: Object, workload: Object, because: Trouble) -> bool:
         """Delete a Pod that holds the rollout up and cannot get on by itself; True if it was deleted just now."""
         uid = pod["metadata"]["uid"]
-        if uid in self._repaired or not trouble.is_stuck(pod, workload, self._age_at_start(pod) > OLD):
+        if uid in self._repaired or not pods.is_stuck(pod, workload, self._age_at_start(pod) > OLD):
             return False
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         self._repaired.add(uid)
@@ -192,11 +192,11 @@ class Rollout:
         """Return the workload's Pods; of a Deployment those of its newest template."""
         namespace, uid = item["metadata"]["namespace"], item["metadata"]["uid"]
         labels = _selector(item["spec"].get("selector") or {})
-        pods = self._allowed("list pods", lambda: self._client.list(POD, namespace, labels=labels)) or []
+        found = self._allowed("list pods", lambda: self._client.list(POD, namespace, labels=labels)) or []
         if item["kind"] != "Deployment":
-            return [pod for pod in pods if uid in _owners(pod)]
-        if len({owner for pod in pods for owner in _owners(pod)}) <= 1:
-            return list(pods)
+            return [pod for pod in found if uid in _owners(pod)]
+        if len({owner for pod in found for owner in _owners(pod)}) <= 1:
+            return list(found)
         revision = (item["metadata"].get("annotations") or {}).get("deployment.kubernetes.io/revision")
         sets = self._allowed("list replicasets.apps", lambda: self._client.list(REPLICA_SET, namespace, labels=labels))
         newest = {
@@ -205,7 +205,7 @@ class Rollout:
             if uid in _owners(entry)
             and (entry["metadata"].get("annotations") or {}).get("deployment.kubernetes.io/revision") == revision
         }
-        return [pod for pod in pods if not newest or newest & _owners(pod)]
+        return [pod for pod in found if not newest or newest & _owners(pod)]
 
     def _events(self, item: Object) -> list[Object]:
         fields = f"involvedObject.uid={item['metadata']['uid']}"
@@ -224,7 +224,7 @@ class Rollout:
     def _log(self, pod: Object, container: str) -> str:
         """Return the last lines of a container's last run, read once for each crash."""
         restarts = next(
-            (int(entry.get("restartCount") or 0) for entry in trouble.containers(pod) if entry["name"] == container), 0
+            (int(entry.get("restartCount") or 0) for entry in pods.containers(pod) if entry["name"] == container), 0
         )
         key = (pod["metadata"]["uid"], container, restarts)
         if key not in self._logs:

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import PAGE, KubernetesClient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import Connection
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.connection import Connection
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError, Unreachable
 
 from .fake_api import Answer, Asked, FakeApi, serving, status

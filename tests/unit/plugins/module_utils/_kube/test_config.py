@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import Connection, resolve
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import resolve
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.connection import Connection
 
 
 def kubeconfig(
@@ -62,6 +63,14 @@ def test_a_dictionary() -> None:
     connection = resolve({"kubeconfig": kubeconfig(), "context": "two"}, {})
     assert connection.host == "https://two.example.com"
     assert connection.source == "kubeconfig the given kubeconfig, context two"
+
+
+def test_text() -> None:
+    connection = resolve({"kubeconfig": yaml.safe_dump(kubeconfig())}, {})
+    assert connection.host == "https://one.example.com:6443"
+    with pytest.raises(OperationError) as caught:
+        resolve({"kubeconfig": "s3cret\n: ["}, {})
+    assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("variable", ["K8S_AUTH_KUBECONFIG", "KUBECONFIG"])

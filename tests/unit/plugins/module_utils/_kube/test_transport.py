@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import Connection
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.connection import Connection
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import Unreachable
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.transport import proxy_for
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.keys import certificate

@@ -12,27 +12,9 @@ import pytest
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import INFORMATION
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import trouble
 
+from .pod_samples import container, ended, pod, workload
+
 Object = dict[str, Any]
-
-
-def container(reason: str = "", message: str = "", **more: Any) -> Object:
-    state = {"waiting": {"reason": reason, "message": message}} if reason else {"running": {}}
-    return {"name": "c", "restartCount": 0, "state": state, **more}
-
-
-def pod(*statuses: Object, node: str = "n1", **more: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p", "namespace": "demo", "uid": "u1", **more.pop("metadata", {})},
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "img:1"}], **more.pop("spec", {})},
-        "status": {
-            "phase": "Pending",
-            "conditions": [{"type": "Ready", "status": "False"}],
-            "containerStatuses": list(statuses),
-            **more,
-        },
-    }
 
 
 def event(reason: str, message: str, uid: str = "u1", at: str = "2026-01-01T00:00:00Z", **involved: str) -> Object:
@@ -43,10 +25,6 @@ def event(reason: str, message: str, uid: str = "u1", at: str = "2026-01-01T00:0
         "message": message,
         "lastTimestamp": at,
     }
-
-
-def ended(at: str, code: int = 3) -> Object:
-    return {"terminated": {"exitCode": code, "finishedAt": at, "reason": "Error"}}
 
 
 LOOPING = {"restartCount": 2, "lastState": ended("2026-01-01T00:00:00Z")}
@@ -204,16 +182,6 @@ def test_a_failing_probe_is_told_but_no_reason_to_give_up() -> None:
     assert "503" in found.text
 
 
-def workload(kind: str, conditions: list[Object] | None = None, **status: Any) -> Object:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": "w", "namespace": "demo", "uid": "u1"},
-        "spec": {},
-        "status": {"conditions": conditions or [], **status},
-    }
-
-
 QUOTA = 'create Pod w-0 in StatefulSet w failed error: pods "w-0" is forbidden: exceeded quota: q, requested: cpu=2'
 
 
@@ -259,63 +227,3 @@ def test_failed_jobs_and_pods() -> None:
     (found,) = trouble.workload_troubles(workload("Pod", phase="Failed", reason="Evicted", message="low on disk"))
     assert (found.reason, found.grace) == ("PodFailed", 0)
     assert "Evicted low on disk" in found.text
-
-
-# --- what may be removed so that a rollout gets on ----------------------------------------------------------------
-
-
-def statefulset(strategy: str = "RollingUpdate") -> Object:
-    item = workload("StatefulSet", updateRevision="new")
-    item["spec"] = {"updateStrategy": {"type": strategy}}
-    return item
-
-
-def of_revision(name: str, *statuses: Object) -> Object:
-    return pod(*statuses, metadata={"labels": {"controller-revision-hash": name}})
-
-
-NEVER = container("ImagePullBackOff")
-CRASHED = container("CrashLoopBackOff", restartCount=4, lastState=ended("2026-01-01T00:00:00Z"))
-
-
-@pytest.mark.parametrize(
-    ("sick", "workload_of_it", "old", "expected"),
-    [
-        (of_revision("old", NEVER), statefulset(), False, True),  # the StatefulSet would wait for it for ever
-        (of_revision("old", CRASHED), statefulset(), False, True),
-        (of_revision("new", NEVER), statefulset(), False, False),  # the rollout that has just begun
-        (of_revision("new", NEVER), statefulset(), True, True),  # in back-off since before
-        (of_revision("new", CRASHED), statefulset(), True, True),
-        (of_revision("old", container()), statefulset(), True, False),  # runs: perhaps only slow
-        (of_revision("old", NEVER), statefulset("OnDelete"), False, True),  # nothing ever ran in it
-        (of_revision("old", CRASHED), statefulset("OnDelete"), True, False),  # a worker: for people to decide
-        (of_revision("old", container()), statefulset("OnDelete"), True, False),
-    ],
-)
-def test_which_pods_hold_a_rollout_up(sick: Object, workload_of_it: Object, old: bool, expected: bool) -> None:
-    assert trouble.is_stuck(sick, workload_of_it, old) is expected
-
-
-def test_revisions_of_daemonsets() -> None:
-    item = workload("DaemonSet")
-    item["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "4"}
-    assert trouble.revision_is_old(pod(metadata={"labels": {"pod-template-generation": "3"}}), item)
-    assert not trouble.revision_is_old(pod(metadata={"labels": {"pod-template-generation": "4"}}), item)
-    assert not trouble.revision_is_old(pod(), workload("Deployment"))
-
-
-def test_crashes_that_only_a_probe_would_show() -> None:
-    crashed = container(restartCount=1)
-    assert trouble.crashed_without_probe(pod(crashed))
-    probed = {"containers": [{"name": "c", "image": "i", "readinessProbe": {}}]}
-    assert not trouble.crashed_without_probe(pod(crashed, spec=probed))
-    assert not trouble.crashed_without_probe(pod(container()))
-
-
-def test_workloads_whose_readiness_nobody_tells() -> None:
-    item = workload("StatefulSet")
-    item["spec"] = {"template": {"spec": {"containers": [{"name": "a"}]}}}
-    assert trouble.has_no_probe(item)
-    item["spec"]["template"]["spec"]["containers"].append({"name": "b", "readinessProbe": {}})
-    assert not trouble.has_no_probe(item)
-    assert not trouble.has_no_probe(workload("Job"))

@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import applyset
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import applyset, applyset_parent
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyset import Key, Observed, Options, Refused
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyset import Key, Observed, Refused
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyset_parent import Options
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.stamp import stamp
 
 Object = dict[str, Any]
 OPTIONS = Options("web", "demo")
@@ -42,7 +44,7 @@ def manifest(kind: str, name: str = "a", namespace: str = "demo", **more: Any) -
 
 
 def wanted_of(items: Iterable[Object], options: Options = OPTIONS) -> dict[Key, Object]:
-    return applyset.in_order([applyset.stamp(item, options.set_id) for item in items])
+    return applyset.in_order([stamp(item, options.set_id) for item in items])
 
 
 def server(item: Object, **metadata: Any) -> Object:
@@ -58,7 +60,9 @@ def observed(*live: Object, parent: Object | None = None, predicted: dict[Key, A
 
 
 def parent_of(*items: Object, options: Options = OPTIONS) -> Object:
-    return server(applyset.parent_manifest(options, {applyset.group_kind(item) for item in items}, ["demo"]))
+    return server(
+        applyset_parent.parent_manifest(options, {applyset_parent.group_kind(item) for item in items}, ["demo"])
+    )
 
 
 def steps(actions: Iterable[Action]) -> list[str]:
@@ -93,15 +97,15 @@ def test_a_first_run_creates_everything_in_order() -> None:
 
 
 def test_a_namespace_is_no_member() -> None:
-    assert PART_OF not in applyset.stamp(manifest("Namespace"), ID)["metadata"].get("labels", {})
-    assert applyset.stamp(manifest("ConfigMap"), ID)["metadata"]["labels"] == {PART_OF: ID}
+    assert PART_OF not in stamp(manifest("Namespace"), ID)["metadata"].get("labels", {})
+    assert stamp(manifest("ConfigMap"), ID)["metadata"]["labels"] == {PART_OF: ID}
 
 
 def test_other_namespaces_are_remembered() -> None:
     plan = applyset.plan(wanted_of([manifest("ConfigMap", namespace="other")]), observed(), OPTIONS)
     annotations = plan[0].subject["metadata"]["annotations"]
     assert annotations["applyset.kubernetes.io/additional-namespaces"] == "other"
-    assert applyset.remembered(plan[0].subject) == ({"ConfigMap"}, {"other"})
+    assert applyset_parent.remembered(plan[0].subject) == ({"ConfigMap"}, {"other"})
 
 
 def test_the_same_object_twice_is_refused() -> None:
@@ -222,7 +226,7 @@ def test_a_parent_of_others_is_refused(change: Object, words: str) -> None:
 
 
 def members(*kinds: str) -> list[Object]:
-    return [server(applyset.stamp(manifest(kind, "old"), ID)) for kind in kinds]
+    return [server(stamp(manifest(kind, "old"), ID)) for kind in kinds]
 
 
 def test_what_left_the_manifests_is_pruned_in_reverse_order() -> None:
@@ -235,7 +239,7 @@ def test_what_left_the_manifests_is_pruned_in_reverse_order() -> None:
         "prune Secret demo/old",
         "update ConfigMap demo/web",
     ]
-    assert applyset.remembered(plan[-1].subject) == (set(), set())
+    assert applyset_parent.remembered(plan[-1].subject) == (set(), set())
 
 
 def test_the_parent_grows_before_and_shrinks_after() -> None:
@@ -247,8 +251,8 @@ def test_the_parent_grows_before_and_shrinks_after() -> None:
         "prune Secret demo/old",
         "update ConfigMap demo/web",
     ]
-    assert applyset.remembered(plan[0].subject)[0] == {"Secret", "Service"}
-    assert applyset.remembered(plan[-1].subject)[0] == {"Service"}
+    assert applyset_parent.remembered(plan[0].subject)[0] == {"Secret", "Service"}
+    assert applyset_parent.remembered(plan[-1].subject)[0] == {"Service"}
 
 
 def test_volumes_and_namespaces_are_not_pruned() -> None:
@@ -257,7 +261,7 @@ def test_volumes_and_namespaces_are_not_pruned() -> None:
     plan = applyset.plan({}, observed(*live, namespace, parent=parent_of(*live)), OPTIONS)
     assert "prune Service demo/old" in steps(plan)
     assert not [step for step in steps(plan) if "Namespace" in step or "PersistentVolumeClaim" in step]
-    assert "PersistentVolumeClaim" in applyset.remembered(plan[-1].subject)[0]
+    assert "PersistentVolumeClaim" in applyset_parent.remembered(plan[-1].subject)[0]
     options = Options("web", "demo", delete_volumes=True)
     plan = applyset.plan({}, observed(*live, namespace, parent=parent_of(*live)), options)
     assert "prune PersistentVolumeClaim demo/old" in steps(plan)
@@ -363,14 +367,14 @@ def pod_workload(kind: str = "Deployment", **pod: Any) -> Object:
 
 
 def test_a_content_hash_goes_into_the_pod_template() -> None:
-    stamped = applyset.stamp(pod_workload(), ID, "0123")
+    stamped = stamp(pod_workload(), ID, "0123")
     assert stamped["spec"]["template"]["metadata"]["annotations"] == {"slurm-ops.kubernetes/content-hash": "0123"}
-    assert stamped != applyset.stamp(pod_workload(), ID, "4567")
+    assert stamped != stamp(pod_workload(), ID, "4567")
 
 
 def test_claims_of_a_statefulset_carry_the_label_of_the_set() -> None:
     claims = [{"metadata": {"name": "state"}}, "nonsense"]
-    stamped = applyset.stamp(manifest("StatefulSet", spec={"volumeClaimTemplates": claims}), ID)
+    stamped = stamp(manifest("StatefulSet", spec={"volumeClaimTemplates": claims}), ID)
     assert stamped["spec"]["volumeClaimTemplates"] == [
         {"metadata": {"name": "state", "labels": {PART_OF: ID}}},
         "nonsense",
@@ -379,10 +383,10 @@ def test_claims_of_a_statefulset_carry_the_label_of_the_set() -> None:
 
 def test_a_service_account_that_left_the_manifest_is_reset() -> None:
     live = server(pod_workload(serviceAccountName="x", serviceAccount="x"))
-    stamped = applyset.stamp(pod_workload(), ID, live=live)
+    stamped = stamp(pod_workload(), ID, live=live)
     assert stamped["spec"]["template"]["spec"]["serviceAccountName"] == "default"
     # The hash is that of the manifest, so that the run after that one has nothing to do.
-    again = applyset.stamp(pod_workload(), ID, live=server(stamped))
+    again = stamp(pod_workload(), ID, live=server(stamped))
     assert again["metadata"]["annotations"] == stamped["metadata"]["annotations"]
     assert applyset.undecided(applyset.in_order([again]), observed(server(stamped)).live) == []
 
@@ -411,7 +415,7 @@ class Model:
     def carry_out(self, actions: Iterable[Action]) -> None:
         for action in actions:
             item = action.subject
-            is_parent = applyset.ID_LABEL in (item["metadata"].get("labels") or {})
+            is_parent = applyset_parent.ID_LABEL in (item["metadata"].get("labels") or {})
             if action.kind in ("prune", "delete"):
                 self.parent = None if is_parent else self.parent
                 self.live.pop(applyset.key_of(item), None)
@@ -421,8 +425,8 @@ class Model:
                 self.live[applyset.key_of(item)] = self.applied(item)
 
     def check_that_the_parent_knows_every_member(self) -> None:
-        kinds = {applyset.group_kind(item) for item in self.live.values() if item["kind"] != "Namespace"}
-        assert kinds <= applyset.remembered(self.parent)[0]
+        kinds = {applyset_parent.group_kind(item) for item in self.live.values() if item["kind"] != "Namespace"}
+        assert kinds <= applyset_parent.remembered(self.parent)[0]
 
 
 data = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2", ""]), max_size=3)
