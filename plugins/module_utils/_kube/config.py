@@ -49,8 +49,9 @@ DIRECT = ("host", "api_key", "username", "password", "client_cert", "client_key"
 FILE = ("kubeconfig", "context")
 
 
-def resolve(options: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Connection:
+def resolve(options: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Connection:
     """Return the connection that options and environment ask for. Raises OperationError with what is missing."""
+    environ = os.environ if environ is None else environ
     given = {name: options.get(name) for name in ENVIRONMENT if options.get(name) is not None}
     ignored: tuple[str, ...] = ()
     if "kubeconfig" in given:

@@ -117,7 +117,7 @@ def known(api_version: str, kind: str) -> Resource | None:
 
 def known_group_kind(group_kind: str) -> Resource | None:
     """Return the resource for ``Kind.group`` in the version that we prefer; None for a kind that we do not know."""
-    kind, _, group = group_kind.partition(".")
+    kind, _dot, group = group_kind.partition(".")
     entry = _TABLE.get((group, kind))
     if entry is None:
         return None

@@ -158,8 +158,8 @@ def restart_references(manifest: Mapping[str, Any]) -> list[tuple[str, str, str]
     kinds = {"configmap": "ConfigMap", "secret": "Secret"}
     found = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        kind, _, rest = entry.partition("/")
-        name, _, key = rest.partition("/")
+        kind, _slash, rest = entry.partition("/")
+        name, _slash, key = rest.partition("/")
         if kind.lower() not in kinds or not name:
             raise _malformed(
                 f"{describe(manifest)}: {RESTART_ON} names {entry!r}",

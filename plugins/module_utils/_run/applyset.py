@@ -116,7 +116,7 @@ class ApplySet:
     def _remembered_resource(self, group_kind: str) -> paths.Resource:
         found = self._resources.get(group_kind) or paths.known_group_kind(group_kind)
         if found is None:
-            kind, _, group = group_kind.partition(".")
+            kind, _dot, group = group_kind.partition(".")
             answer = self._client.request("GET", f"/apis/{group}", verb="discover", target=group)
             found = self._client.resource(answer["preferredVersion"]["groupVersion"], kind)
         return found

@@ -25,7 +25,7 @@ def make(how: str, name: str, arguments: Mapping[str, Any], existing: bytes | No
         return {name: secrets.token_bytes(arguments["count"])}
     if how == "password":
         characters: str = arguments["characters"]
-        return {name: "".join(secrets.choice(characters) for _ in range(arguments["length"])).encode()}
+        return {name: "".join(secrets.choice(characters) for _number in range(arguments["length"])).encode()}
     if how == "ssh_host_key":
         return ssh_host_key(name, arguments["type"], existing)
     return certificate(arguments)

@@ -22,11 +22,11 @@ class Progress:
         self,
         title: str = "",
         *,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         interval: float = INTERVAL,
     ) -> None:
-        self._path = environ.get(VARIABLE)
+        self._path = (os.environ if environ is None else environ).get(VARIABLE)
         self._title = title
         self._clock = clock
         self._interval = interval
