@@ -6,8 +6,8 @@
 """The entries of an LDAP directory as LDIF: the same users and groups in one of three schemas.
 
 rfc2307, rfc2307bis, and active_directory: the attribute names and SIDs of Active Directory, to try that preset of role
-``login``. Secrets are not here: a value ``secret:<file>`` stands for what the Pod's init container puts in from a file of
-that name, and ``random:<file>`` for a password of many random characters, which needs no slow hash
+``login``. Secrets are not here: a value ``secret:<file>`` stands for what the Pod's init container puts in from a file
+of that name, and ``random:<file>`` for a password of many random characters, which needs no slow hash
 (roles/directory/files/seed.sh).
 """
 
