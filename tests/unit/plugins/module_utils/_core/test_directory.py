@@ -47,7 +47,7 @@ def entries(**variables: Any) -> dict[str, Entry]:
     for block in facts(VARIABLES | variables)["entries"].split("\n\n"):
         entry: Entry = {}
         for line in block.strip().splitlines():
-            name, _, value = line.partition(":")
+            name, value = line.split(":", 1)
             if value.startswith(":"):
                 value = base64.b64decode(value[1:]).decode(errors="replace")
             entry.setdefault(name, []).append(value.strip())
