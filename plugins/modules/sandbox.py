@@ -218,8 +218,8 @@ OPTIONS = {
 
 
 def default_cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "slurm_ops.kubernetes"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "slurm_ops.kubernetes"
 
 
 def settings_from(params: dict[str, Any], directory: Path, cache: Path, kubeconfig: Path, check: bool) -> Settings:

@@ -171,7 +171,7 @@ def test_reconfigure_keeps_workers_and_jobs(cluster: Cluster, job: str) -> None:
     assert cluster.configure("").rc == 0
 
 
-@pytest.mark.parametrize("victim", ["^slurmd", "-f slurm-supervise"], ids=["slurmd", "supervisor"])
+@pytest.mark.parametrize("victim", ["^slurmd", "-f supervise.py"], ids=["slurmd", "supervisor"])
 def test_killed_slurmd_is_back_and_its_job_runs_on(cluster: Cluster, job: str, victim: str) -> None:
     cluster.run("w-0", f"kill -9 $(pgrep -o {victim})").check()
     cluster.eventually(lambda: cluster.run("w-0", f"pgrep -o {victim}").rc == 0, "it is back", timeout=20)

@@ -140,12 +140,12 @@ def test_gpus_of_a_node_are_registered_and_usable(
     assert nodesets(GPU).changed == []
 
 
-def test_fewer_gpus_than_declared_are_told(nodesets: Callable[..., PlaybookResult]) -> None:
+def test_missing_devices_are_told(nodesets: Callable[..., PlaybookResult]) -> None:
     short = {**GPU, "oneshots": {"10-gpus": FAKE_GPUS.replace("0 1", "0")}}
-    broken = nodesets(short, fails=True, tags="cluster,slurmctld,nodeset", extra_vars={"nodeset_wait_timeout": 90})
+    broken = nodesets(short, fails=True, tags="cluster,slurmctld,nodeset", extra_vars={"nodeset_wait_timeout": 60})
     text = str(broken.failed[-1].result["msg"])
-    assert "g-node1" in text
-    assert "gpu" in text
+    assert "DaemonSet slurm/gpu" in text
+    assert "Pod slurm/gpu-" in text
 
 
 def test_labelling_a_node_adds_a_worker(

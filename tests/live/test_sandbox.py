@@ -335,7 +335,7 @@ def test_a_volume_follows_fsgroup_and_is_shared_by_nodes(sandbox: Sandbox, make_
         for user in (1000, 1001):
             kube.delete(f"{_PODS}/user{user}", gracePeriodSeconds=0)
         kube.delete(f"{claims}/shared")
-    kube.wait(lambda: path.exists(), lambda there: not there, timeout=60, what="the volume's directory is gone")
+    kube.wait(path.exists, lambda there: not there, timeout=60, what="the volume's directory is gone")
     kube.wait(lambda: kube.find(f"/api/v1/persistentvolumes/{volume}"), lambda v: v is None, timeout=30)
 
 

@@ -38,6 +38,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+SchedulerParameters=sched_interval=2
 LaunchParameters=enable_nss_slurm
 SlurmdParameters=config_overrides
 MailProg=/bin/true
@@ -208,7 +209,7 @@ class Cluster:
             },
             user=401,
             args=["-v", "'-v'"],
-            readinessProbe=self.http_or_tcp(6817),
+            readinessProbe=self.answers_on(6817),
         )
 
     def restapi(self) -> Json:
@@ -239,7 +240,7 @@ class Cluster:
             args=["-Z", "--conf-server", f"controller.{self.namespace}:6817", "--conf", f"'{conf}'"],
             env=environment(**env),
             securityContext={"privileged": True},
-            readinessProbe=self.http_or_tcp(6818),
+            readinessProbe=self.answers_on(6818),
         )
 
     def login(self) -> Json:
@@ -259,9 +260,11 @@ class Cluster:
             readinessProbe=probe(exec={"command": ["test", "-S", "/run/slurm/sack.socket"]}),
         )
 
-    def http_or_tcp(self, port: int) -> Json:
+    def answers_on(self, port: int) -> Json:
         if self.version < "25.11":
-            return probe(tcpSocket={"port": port})
+            # Every connection that says nothing is an error in Slurm's log.
+            command = "scontrol ping | grep -q UP" if port == 6817 else "test -S /run/slurm/sack.socket"
+            return probe(exec={"command": ["sh", "-c", command]})
         return probe(httpGet={"port": port, "path": "/readyz"})
 
     # -- what can be done with it

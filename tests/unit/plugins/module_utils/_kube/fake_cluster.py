@@ -99,7 +99,7 @@ class FakeCluster:
 
     def _list(self, plural: str, namespace: str, asked: Asked) -> Answer:
         selector = asked.query.get("labelSelector", "")
-        key, _, value = selector.partition("=")
+        key, value = selector.partition("=")[::2]
         items = [
             {part: content for part, content in item.items() if part not in ("apiVersion", "kind")}
             for (of, where, _name), item in sorted(self.objects.items())

@@ -50,7 +50,7 @@ def client_of(api: FakeApi, clock: Clock | None = None, tokens: list[str] | None
 def test_one_connection_serves_all_calls() -> None:
     with serving(Answer(200, ONE)) as api:
         client = client_of(api)
-        for _ in range(20):
+        for _turn in range(20):
             assert client.get(CONFIG_MAP, "demo", "one") == ONE
         client.close()
     assert api.connections == 1
@@ -284,7 +284,9 @@ def test_after_an_error_no_new_write_is_begun() -> None:
     errors = [name for name, outcome in done if isinstance(outcome, OperationError)]
     assert errors == ["n-3"]
     assert len(api.asked) < 20
-    assert {f"/api/v1/namespaces/demo/configmaps/{name}" for name, _ in done} == {asked.path for asked in api.asked}
+    assert {f"/api/v1/namespaces/demo/configmaps/{name}" for name, _outcome in done} == {
+        asked.path for asked in api.asked
+    }
 
 
 def test_impersonation_is_sent_with_each_group_in_a_header_of_its_own() -> None:

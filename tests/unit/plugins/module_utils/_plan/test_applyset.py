@@ -437,7 +437,7 @@ manifests = st.builds(
     st.sampled_from(["demo", "other"]),
     data,
 )
-sets = st.lists(manifests, max_size=6, unique_by=lambda item: applyset.key_of(item))
+sets = st.lists(manifests, max_size=6, unique_by=applyset.key_of)
 
 
 @given(st.lists(sets, min_size=1, max_size=4))

@@ -17,7 +17,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.keys imp
 
 
 def test_bytes() -> None:
-    one, other = (make("bytes", "k", {"count": 1024})["k"] for _ in range(2))
+    one, other = (make("bytes", "k", {"count": 1024})["k"] for _turn in range(2))
     assert len(one) == 1024
     assert one != other
 

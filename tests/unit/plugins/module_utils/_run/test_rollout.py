@@ -167,7 +167,7 @@ def test_a_close_look_is_taken_after_a_second_and_every_two(cluster: Cluster, cl
 
 
 def test_only_eight_pods_are_looked_at(cluster: Cluster, clock: Clock) -> None:
-    cluster.pods = [pod("ErrImagePull") for _ in range(50)]
+    cluster.pods = [pod("ErrImagePull") for _number in range(50)]
     look_at(watch(cluster, clock), clock, 5)
     assert cluster.calls.count("list events") == 1 + 8
 

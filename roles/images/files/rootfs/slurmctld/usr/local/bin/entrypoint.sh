@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # Copyright (c) 2026, slurm_ops.kubernetes authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -13,4 +13,4 @@ eval "options=( $SLURMCTLD_OPTIONS )"
 # An emptyDir over /run hides the directory that the image has.
 mkdir -p /run/slurmctld
 
-exec slurm-supervise -- /usr/sbin/slurmctld --systemd "${options[@]}"
+exec python3 -I /usr/local/lib/slurm-ops/supervise.py -- /usr/sbin/slurmctld --systemd "${options[@]}"
