@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
-from typing import Any, Optional
+from typing import Any
 from urllib.parse import quote
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
@@ -133,7 +133,7 @@ def surplus_nodes(api: Api, settings: Settings) -> list[str]:
     return [name for name in names if name not in settings.node_names]
 
 
-_Call = tuple[str, str, Optional[Object], str]
+_Call = tuple[str, str, Any, str]
 
 
 def _spread(settings: Settings, calls: Sequence[_Call]) -> None:
