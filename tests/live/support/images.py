@@ -12,7 +12,7 @@ import base64
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .kube import Json, Kube
@@ -94,8 +94,7 @@ def pod(
     image: str,
     volumes: dict[str, Json],
     user: int | None = None,
-    labels: dict[str, str] | None = None,
-    search: Sequence[str] = (),
+    search: str = "",
     init: Json | None = None,
     **container: Any,
 ) -> Json:
@@ -122,11 +121,12 @@ def pod(
     if init:
         spec["initContainers"] = [{**main, "name": "prepare", "securityContext": RESTRICTED, **init}]
     if search:
-        spec["dnsConfig"] = {"searches": list(search)}
+        # slurmctld 24.11 resolves the short name of the host that srun runs on, and stands still while it cannot.
+        spec |= {"hostname": name, "subdomain": "names", "dnsConfig": {"searches": [search]}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": name, **(labels or {})}},
+        "metadata": {"name": name, "labels": {"app": name, "cluster": "images"}},
         "spec": spec,
     }
 
@@ -151,6 +151,7 @@ class Cluster:
         self.namespace = namespace
         self.version = version
         self.path = f"/api/v1/namespaces/{namespace}"
+        self.search = f"names.{namespace}.svc.cluster.local"
         self.slurm_conf = SLURM_CONF.format(namespace=namespace)
 
     # -- what it is made of
@@ -209,6 +210,7 @@ class Cluster:
             },
             user=401,
             args=["-v", "'-v'"],
+            search=self.search,
             readinessProbe=self.answers_on(6817),
         )
 
@@ -235,8 +237,7 @@ class Cluster:
                 "/etc/slurm-ops/services": {"configMap": service},
                 "/etc/slurm-ops/oneshots": {"configMap": oneshot},
             },
-            labels={"app": "worker"},
-            search=[f"workers.{self.namespace}.svc.cluster.local"],
+            search=self.search,
             args=["-Z", "--conf-server", f"controller.{self.namespace}:6817", "--conf", f"'{conf}'"],
             env=environment(**env),
             securityContext={"privileged": True},
@@ -251,7 +252,7 @@ class Cluster:
                 "/etc/slurm": files(secret("auth", "slurm.key")),
                 "/etc/sssd/conf.d": files(secret("sssd")),
             },
-            search=[f"workers.{self.namespace}.svc.cluster.local"],
+            search=self.search,
             env=environment(SACKD_OPTIONS=f"--conf-server controller.{self.namespace}:6817"),
             securityContext={
                 "capabilities": {"drop": ["ALL"], "add": LOGIN_CAPABILITIES},
@@ -278,8 +279,9 @@ class Cluster:
         self.config_map("config", {"slurm.conf": self.slurm_conf, "cgroup.conf": "CgroupPlugin=disabled\n"})
         self.config_map("database", {"test.cnf": "[mariadbd]\ninnodb_buffer_pool_size=33554432\n"})
         self.config_map("services", {"service": MOUNTED_SERVICE, "oneshot": MOUNTED_ONESHOT})
-        for name in ("database", "accounting", "controller", "worker"):
-            self.service(name if name != "worker" else "workers", name)
+        for name in ("database", "accounting", "controller"):
+            self.service(name, {"app": name})
+        self.service("names", {"cluster": "images"})
         pods = [self.database(), self.accounting(), self.controller(), self.restapi()]
         workers = [self.worker("w-0"), self.worker("w-1", "Feature=cpu Weight=7", POD_CPUS="1", POD_MEMORY="1000")]
         for one in [*pods, *workers, self.login()]:
@@ -291,8 +293,8 @@ class Cluster:
     def create_pod(self, body: Json) -> None:
         self.kube.create(f"{self.path}/pods", body)
 
-    def service(self, name: str, app: str) -> None:
-        spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"app": app}}
+    def service(self, name: str, selector: dict[str, str]) -> None:
+        spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
         body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
         self.kube.create(f"{self.path}/services", body)
 

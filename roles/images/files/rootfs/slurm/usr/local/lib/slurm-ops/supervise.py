@@ -52,7 +52,9 @@ class Supervisor:
         self.pidfd = -1
         self.ready = False
         self.directory = state_directory(os.path.basename(command[0]))
-        self.notifications = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        self.notifications = socket.socket(
+            socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
+        )
         address = self.directory / "notify"
         address.unlink(missing_ok=True)
         self.notifications.bind(str(address))
@@ -79,7 +81,9 @@ class Supervisor:
                 self.served_once = True
                 troubled_since, pause = now, FIRST_PAUSE
             elif now - troubled_since >= self.patience and not (self.hold and self.served_once):
-                say(f"{self.command[0]} {describe(status)}; given up after {now - troubled_since:.0f} s without success")
+                say(
+                    f"{self.command[0]} {describe(status)}; given up after {now - troubled_since:.0f} s without success"
+                )
                 return exit_code(status) or 1
             pause = min(pause * 2, LONGEST_PAUSE) if now - started < HEALTHY_AFTER else FIRST_PAUSE
             wait = 0.0 if troubled_since == now else pause / 2
@@ -103,7 +107,7 @@ class Supervisor:
             watched = select.poll()
             for descriptor in (self.notifications, self.signals, self.pidfd):
                 watched.register(descriptor, select.POLLIN)
-            fired = {descriptor for descriptor, _ in watched.poll()}
+            fired = {descriptor for descriptor, _event in watched.poll()}
             if self.signals.fileno() in fired:
                 self.handle_signals()
             if child:
