@@ -262,7 +262,8 @@ def test_without_the_directory_who_is_known_gets_in_also_to_a_new_pod(
 def test_a_new_user_gets_in_and_a_removed_one_stays_out(ssh: SshClient, users: Callable[..., PlaybookResult]) -> None:
     eventually(ssh.by_key, "bob")
     changed = users(ALICE, CAROL, FRANK)
-    assert [task.role for task in changed.changed] == ["slurm_ops.kubernetes.directory"] * 2
+    # Sessions go on: the login Pods have nothing to do with it.
+    assert {task.role for task in changed.changed} == {"slurm_ops.kubernetes.directory"}
     assert eventually(ssh.by_key, "frank") < 45
     eventually(ssh.by_key, "bob", refused=True, timeout=30)
     assert refused(ssh.by_password("bob"))
