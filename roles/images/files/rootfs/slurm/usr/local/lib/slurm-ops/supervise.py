@@ -19,6 +19,7 @@ SIGTERM and SIGINT stop the daemon cleanly; SIGHUP, SIGUSR1 and SIGUSR2 are pass
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import select
 import signal
@@ -175,10 +176,8 @@ class Supervisor:
 
     def send(self, number: int) -> None:
         if self.pidfd >= 0:
-            try:
+            with contextlib.suppress(ProcessLookupError):  # It has just gone; serve() sees that next.
                 signal.pidfd_send_signal(self.pidfd, number)
-            except ProcessLookupError:
-                pass  # It has just gone; serve() sees that next.
 
     def wait_for_signal(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
