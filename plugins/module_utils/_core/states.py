@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to this collection: may change at any time.
 
-"""States of a Slurm node, as REST lists them: a base state first, then flags (facts: docs/guides/reconcile.rst).
+"""States of a Slurm node, as REST lists them: a base state first, then flags.
 
 The words and the meaning of "drained" are the same for every module of this collection; nothing else compares states.
 """

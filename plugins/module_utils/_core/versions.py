@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to this collection: may change at any time.
 
-"""What differs between the Slurm releases that this collection runs (docs/guides/versions.rst shows this table)."""
+"""What differs between the Slurm releases that this collection runs (docs/guides/images.md shows it)."""
 
 from __future__ import annotations
 

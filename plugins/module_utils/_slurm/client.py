@@ -6,7 +6,7 @@
 """The REST API of Slurm: which parser, one token, errors told apart, whole lists and bulk changes.
 
 HTTP's status is not the verdict: an answer of 200 may hold errors[] (an unknown node) or warnings[] (a field that was
-ignored), see facts in docs/guides/slurmrestd.rst. Reads are of whole lists: single nodes are stale until somebody asks
+ignored) (docs/decisions/013-slurm-client.md). Reads are of whole lists: single nodes are stale until somebody asks
 for all (seen on 26.05).
 """
 
