@@ -278,7 +278,9 @@ def _proxy(settings: Settings, node: str) -> Component:
         node,
         2,
         (str(settings.binaries / "kube-proxy"), f"--config={file}"),
-        Probe(ProbeKind.HTTP, f"{settings.addresses.node(node_number(node))}:10256"),
+        # Its /healthz also says whether a load balancer should use the Node, which it may never learn when it starts
+        # before its Node is registered.
+        Probe(ProbeKind.HTTP, f"{settings.addresses.node(node_number(node))}:10256", "/livez"),
         {file: content, settings.run / "kube-proxy.kubeconfig": render.kubeconfig(settings, "kube-proxy")},
     )
 
