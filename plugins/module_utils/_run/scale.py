@@ -63,6 +63,9 @@ class NodeSetScale:
         workloads = self._workloads()
         if not workloads:
             return ()
+        if self._params["direction"] == "in" and not any(self._is_to_shrink(item) for item in workloads):
+            # Kubernetes alone can tell that nothing goes. So a site whose Slurm is down can still be repaired.
+            return ()
         self._pools = self._pools_of(workloads, self._read(workloads))
         actions: list[Action] = []
         if self._params["direction"] != "out":
@@ -72,6 +75,13 @@ class NodeSetScale:
         if self._params["direction"] != "in":
             actions += planner.plan_out(self._pools, OWNER)
         return actions
+
+    def _is_to_shrink(self, workload: Mapping[str, Any]) -> bool:
+        wanted = self._wanted.get(workload["metadata"]["name"])
+        if wanted is None:
+            return bool(self._params["prune"])
+        size = workload["spec"].get("replicas", 1) if workload["kind"] == "StatefulSet" else 0
+        return wanted["replicas"] is not None and wanted["replicas"] < size
 
     def _workloads(self) -> list[dict[str, Any]]:
         label = f"{CLUSTER}={self._params['name']},{NODESET}"
