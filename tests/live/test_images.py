@@ -136,7 +136,7 @@ def test_stopped_slurmctld_saves_its_state(cluster: Cluster, job: str) -> None:
 def test_slurmctld_that_cannot_start_ends_the_container(cluster: Cluster) -> None:
     """Kubernetes has to see it: CrashLoopBackOff is what people and tools look for."""
     wrong = f"{cluster.slurm_conf}PartitionName=wrong Nodes=nobody[1-3]\n".replace("=controller(", "=wrong(")
-    cluster.config_map("wrong", {"slurm.conf": wrong, "cgroup.conf": "CgroupPlugin=disabled\n"})
+    cluster.config_map("wrong", cluster.configuration(wrong))
     cluster.create_pod(cluster.controller("wrong", config="wrong"))
     cluster.eventually(lambda: restarts(cluster, "wrong") > 0, "the container has been started again", timeout=90)
     assert cluster.status("wrong")["lastState"]["terminated"]["exitCode"] == 1
@@ -158,6 +158,10 @@ def test_slurmd_options(cluster: Cluster) -> None:
     assert re.search(r"\bWeight=7\b", node)
     assert re.search(rf"\bMemSpecLimit={memory_size - 1000}\b", node)
     assert not reserved or re.search(rf"\bCoreSpecCount={reserved}\b", node)
+    if cluster.version > "25":
+        assert "Topology=default:s1\n" in node
+        shown = cluster.run("login", "scontrol show topology").check().stdout
+        assert re.search(r"SwitchName=s1 .*Nodes=w-\[0-1\]", shown)
 
 
 def test_reconfigure_keeps_workers_and_jobs(cluster: Cluster, job: str) -> None:
@@ -188,8 +192,14 @@ def test_mounted_services_run(cluster: Cluster) -> None:
     cluster.run("w-0", "s6-svc -wR -t -r /run/slurm-services/extra").check()
 
 
-def test_no_sshd_without_a_configuration(cluster: Cluster) -> None:
+def test_workers_run_sshd_where_it_is_configured(cluster: Cluster) -> None:
     assert cluster.run("w-0", "pgrep sshd").rc == 1
+    cluster.run("w-1", "pgrep sshd").check()
+    # Who has no job there does not get in.
+    cluster.run(
+        "w-1", "grep -q '^account required pam_slurm_adopt.so action_adopt_failure=deny' /etc/pam.d/sshd"
+    ).check()
+    cluster.run("w-1", "test -e /lib/$(uname -m)-linux-gnu/security/pam_slurm_adopt.so").check()
 
 
 def test_jobs_know_their_user(cluster: Cluster) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -74,6 +75,17 @@ ldap_uri = ldap://localhost:1
 ldap_search_base = dc=nowhere
 """
 
+TOPOLOGY = """
+- topology: default
+  cluster_default: true
+  tree:
+    switches:
+      - switch: s0
+        children: s1
+      - switch: s1
+        nodes: ""
+"""
+
 # One mounted service and one that runs once, both without the executable bit, as ConfigMaps give them.
 MOUNTED_SERVICE = "#!/bin/sh\ntest -e /run/prepared || exit 1\ntouch /run/served\nexec sleep infinity\n"
 MOUNTED_ONESHOT = "#!/bin/sh\ntouch /run/prepared\n"
@@ -99,7 +111,7 @@ def pod(
     **container: Any,
 ) -> Json:
     """A Pod of one container `main`; volumes are by mount path. With a user it is a restricted one."""
-    names = {path: path.strip("/").replace("/", "-").replace(".", "-") for path in volumes}
+    names = {path: re.sub(r"[^a-z]+", "-", path.strip("/")) for path in volumes}
     mounts = [{"name": names[path], "mountPath": path} for path in volumes]
     main = {"name": "main", "image": f"{REGISTRY}/{image}", "imagePullPolicy": "Never", "volumeMounts": mounts}
     spec: Json = {
@@ -225,7 +237,7 @@ class Cluster:
             readinessProbe=probe(tcpSocket={"port": 6820}),
         )
 
-    def worker(self, name: str, conf: str = "Feature=cpu", **env: str) -> Json:
+    def worker(self, name: str, conf: str = "Feature=cpu", extra: dict[str, Json] | None = None, **env: str) -> Json:
         mounted = {"configMap": {"name": "services"}}
         service = {**mounted["configMap"], "items": [{"key": "service", "path": "extra/run"}]}
         oneshot = {**mounted["configMap"], "items": [{"key": "oneshot", "path": "prepare"}]}
@@ -236,6 +248,7 @@ class Cluster:
                 "/etc/slurm": files(secret("auth", "slurm.key")),
                 "/etc/slurm-ops/services": {"configMap": service},
                 "/etc/slurm-ops/oneshots": {"configMap": oneshot},
+                **(extra or {}),
             },
             search=self.search,
             args=["-Z", "--conf-server", f"controller.{self.namespace}:6817", "--conf", f"'{conf}'"],
@@ -268,6 +281,12 @@ class Cluster:
             return probe(exec={"command": ["sh", "-c", command]})
         return probe(httpGet={"port": port, "path": "/readyz"})
 
+    def configuration(self, slurm_conf: str) -> dict[str, str]:
+        files = {"slurm.conf": slurm_conf, "cgroup.conf": "CgroupPlugin=disabled\n"}
+        if self.version > "25":
+            files["topology.yaml"] = TOPOLOGY
+        return files
+
     # -- what can be done with it
 
     def start(self) -> None:
@@ -276,14 +295,19 @@ class Cluster:
         self.secret("database", {"password": PASSWORD})
         self.secret("slurmdbd", {"slurmdbd.conf": SLURMDBD_CONF.format(password=PASSWORD)})
         self.secret("sssd", {"sssd.conf": SSSD_CONF})
-        self.config_map("config", {"slurm.conf": self.slurm_conf, "cgroup.conf": "CgroupPlugin=disabled\n"})
+        self.config_map("config", self.configuration(self.slurm_conf))
         self.config_map("database", {"test.cnf": "[mariadbd]\ninnodb_buffer_pool_size=33554432\n"})
         self.config_map("services", {"service": MOUNTED_SERVICE, "oneshot": MOUNTED_ONESHOT})
         for name in ("database", "accounting", "controller"):
             self.service(name, {"app": name})
         self.service("names", {"cluster": "images"})
         pods = [self.database(), self.accounting(), self.controller(), self.restapi()]
-        workers = [self.worker("w-0"), self.worker("w-1", "Feature=cpu Weight=7", POD_CPUS="1", POD_MEMORY="1000")]
+        self.config_map("sshd", {"10-test.conf": "PasswordAuthentication no\n"})
+        # Dynamic nodes name their place in the topology from 25.05 on; one that names none then gets no jobs.
+        env = {"POD_TOPOLOGY": "default:s1"} if self.version > "25" else {}
+        with_ssh = {"/etc/ssh/sshd_config.d": {"configMap": {"name": "sshd"}}}
+        limited = self.worker("w-1", "Feature=cpu Weight=7", with_ssh, POD_CPUS="1", POD_MEMORY="1000", **env)
+        workers = [self.worker("w-0", **env), limited]
         for one in [*pods, *workers, self.login()]:
             self.create_pod(one)
         for one in [*pods, *workers, self.login()]:
@@ -314,7 +338,7 @@ class Cluster:
         """Put slurm.conf with an addition before slurmctld and let it reconfigure."""
         mark = f"# {secrets.token_hex(8)}"
         text = f"{self.slurm_conf}{addition}\n{mark}\n"
-        self.config_map("config", {"slurm.conf": text, "cgroup.conf": "CgroupPlugin=disabled\n"})
+        self.config_map("config", self.configuration(text))
         # A changed annotation makes the kubelet look at the Pod's volumes at once instead of within a minute.
         self.kube.patch(f"{self.path}/pods/controller", {"metadata": {"annotations": {"config": mark[2:]}}})
         arrived = f"grep -q '{mark}' /etc/slurm/slurm.conf"

@@ -43,7 +43,7 @@ def say(text: str) -> None:
 
 
 class Supervisor:
-    def __init__(self, command: Sequence[str], patience: float, hold: bool) -> None:
+    def __init__(self, command: Sequence[str], patience: float, hold: bool, directory: Path | None = None) -> None:
         self.command = list(command)
         self.patience = patience
         self.hold = hold
@@ -52,7 +52,7 @@ class Supervisor:
         self.pid = 0
         self.pidfd = -1
         self.ready = False
-        self.directory = state_directory(os.path.basename(command[0]))
+        self.directory = directory or state_directory(os.path.basename(command[0]))
         self.notifications = socket.socket(
             socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
         )
@@ -89,8 +89,7 @@ class Supervisor:
             pause = min(pause * 2, LONGEST_PAUSE) if now - started < HEALTHY_AFTER else FIRST_PAUSE
             wait = 0.0 if troubled_since == now else pause / 2
             say(f"{self.command[0]} {describe(status)}; starting it again{f' in {wait:.1f} s' if wait else ''}")
-            self.wait_for_signal(wait)
-            if self.stopping:
+            if self.is_stopped_within(wait):
                 return 0
 
     def serve(self) -> int | None:
@@ -179,11 +178,12 @@ class Supervisor:
             with contextlib.suppress(ProcessLookupError):  # It has just gone; serve() sees that next.
                 signal.pidfd_send_signal(self.pidfd, number)
 
-    def wait_for_signal(self, seconds: float) -> None:
+    def is_stopped_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
         while not self.stopping and (left := deadline - time.monotonic()) > 0:
             if select.select([self.signals], [], [], left)[0]:
                 self.handle_signals()
+        return self.stopping
 
 
 def state_directory(name: str) -> Path:
@@ -218,9 +218,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Keep one Slurm daemon running, also across scontrol reconfigure.")
     parser.add_argument("--patience", type=float, default=10.0, help="seconds without success before giving up")
     parser.add_argument("--hold", action="store_true", help="never give up once the daemon has served")
+    parser.add_argument("--directory", type=Path, help="where the socket is made (default: one in /run or /tmp)")
     parser.add_argument("command", nargs="+", help="-- daemon and its arguments, with --systemd")
     arguments = parser.parse_args()
-    return Supervisor(arguments.command, arguments.patience, arguments.hold).run()
+    return Supervisor(arguments.command, arguments.patience, arguments.hold, arguments.directory).run()
 
 
 if __name__ == "__main__":
