@@ -99,11 +99,16 @@ find_mirror() {
 
 prepare_storage() {
   local driver=overlay trial=$IMAGES_DIRECTORY/trial
+  rm -rf "$IMAGES_DIRECTORY/tmp"
   mkdir -p "$IMAGES_DIRECTORY"/{log,storage,tmp} "$trial"/{lower,upper,work,merged}
   # Overlay does not work on top of every file system (not on another overlay, for instance).
   mount -t overlay -o "lowerdir=$trial/lower,upperdir=$trial/upper,workdir=$trial/work" overlay "$trial/merged" 2>/dev/null \
     && umount "$trial/merged" || driver=vfs
   rm -rf "$trial"
+  # Layers that no build uses any more are not worth looking for: all can be made again in two minutes.
+  if (($(du --summarize --block-size=1G "$IMAGES_DIRECTORY/storage" | cut -f 1) >= 8)); then
+    rm -rf "$IMAGES_DIRECTORY/storage"
+  fi
   # What buildah knows about compressed layers it keeps here, whatever its configuration says.
   mkdir -p /var/lib/containers "$IMAGES_DIRECTORY/containers"
   mount --bind "$IMAGES_DIRECTORY/containers" /var/lib/containers
@@ -217,14 +222,17 @@ build() {
   # One build at a time in one cache; whoever waited finds the work done.
   exec 9> "$IMAGES_DIRECTORY/lock"
   flock 9
+  rm -f "$IMAGES_DIRECTORY"/log/*
+  install_tools
+  prepare_storage
+  # A file that is changed now is not to give its hash to what was built before the change.
+  cp -r "$context" "$TMPDIR/context"
+  context=$TMPDIR/context
   for version in $IMAGES_VERSIONS; do
     if is_missing "slurm-$version"; then
       versions+=("$version")
     fi
   done
-  install_tools
-  prepare_storage
-  rm -f "$IMAGES_DIRECTORY"/log/*
   base=$IMAGES_BASE
   [[ -n $base ]] || make_base
   # Two builds at the same time must not have a step in common: both would make it, and what is made of the one is then
@@ -243,9 +251,9 @@ build() {
   for version in "${versions[@]}"; do
     build_group "slurm-$version" "$version" "${slurm_targets[@]}"
   done
-  # Archives of other inputs: those of this month may be another checkout's.
-  list | xargs touch
-  find "$IMAGES_DIRECTORY" -maxdepth 1 \( -name '*.tar' -o -name '*.pushed' \) -mtime +30 -delete
+  # Archives of other inputs; today's may be another checkout's.
+  list | xargs touch --no-create
+  find "$IMAGES_DIRECTORY" -maxdepth 1 \( -name '*.tar' -o -name '*.pushed' \) -mtime +0 -delete
 }
 
 case ${1:-} in
