@@ -83,9 +83,9 @@ options:
     description:
       - Paths of image archives, uncompressed tar files in OCI or Docker form, whose images all nodes shall have.
       - They are imported once. Adding an archive later imports that one only.
+      - Left out, the sandbox keeps the images that it had, also over a stop.
     type: list
     elements: path
-    default: []
   binaries:
     description: Directory with the programs that the role builds. Needed to start.
     type: path
@@ -205,7 +205,7 @@ OPTIONS = {
     "node_labels": {"type": "dict", "default": {}},
     "kwok_nodes": {"type": "int", "default": 0},
     "kwok_capacity": {"type": "dict", "default": {"cpu": "64", "memory": "512Gi", "pods": "110"}},
-    "image_archives": {"type": "list", "elements": "path", "default": []},
+    "image_archives": {"type": "list", "elements": "path"},
     "binaries": {"type": "path"},
     "runtime": {"type": "path"},
     "cache": {"type": "path"},
@@ -224,6 +224,7 @@ def default_cache() -> Path:
 
 def settings_from(params: dict[str, Any], directory: Path, cache: Path, kubeconfig: Path, check: bool) -> Settings:
     wanted = parse_network(params["network"]) if params["network"] else None
+    archives = params["image_archives"]
     return Settings(
         name=params["name"],
         directory=directory,
@@ -236,7 +237,7 @@ def settings_from(params: dict[str, Any], directory: Path, cache: Path, kubeconf
         node_labels={p: {k: str(v) for k, v in labels.items()} for p, labels in params["node_labels"].items()},
         kwok_nodes=params["kwok_nodes"],
         kwok_node=KwokNode({key: str(value) for key, value in params["kwok_capacity"].items()}),
-        image_archives=tuple(Path(path).resolve() for path in params["image_archives"]),
+        image_archives=None if archives is None else tuple(Path(path).resolve() for path in archives),
         wait_timeout=params["wait_timeout"],
         grace_period=params["grace_period"],
     )

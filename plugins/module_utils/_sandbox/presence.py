@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +54,7 @@ def present(settings: Settings, progress: Progress, check: bool) -> Report:
             _foretell(settings, steps, images, seen, report)
             return report
         _prepare(settings, report)
+        _record_archives(settings)
         began = time.time()
         kubelets: dict[str, float] = {}
         for _round in range(_ROUNDS):
@@ -98,14 +100,29 @@ def look(settings: Settings, wanted: Sequence[Component]) -> Observed:
 
 def _archives(settings: Settings, check: bool) -> dict[str, Path]:
     """Identity and path of every archive, our own pause image first."""
-    paths = [settings.cache / "sandbox-images" / "pause.tar", *settings.image_archives]
+    pause = settings.cache / "sandbox-images" / "pause.tar"
     content = pause_archive((settings.binaries / "pause").read_bytes())
-    if not paths[0].exists() or paths[0].read_bytes() != content:
-        if check:
-            paths = paths[1:]
-        else:
-            certificates.write_secret(paths[0], content)
-    return {archives.identity(path): path for path in paths}
+    made = pause.exists() and pause.read_bytes() == content
+    if not made and not check:
+        certificates.write_secret(pause, content)
+    own = {archives.identity(pause): pause} if made or not check else {}
+    return own | _given_archives(settings)
+
+
+def _given_archives(settings: Settings) -> dict[str, Path]:
+    """Those that are asked for, or those that the sandbox had. The latter need no longer be there: they are imported."""
+    if settings.image_archives is not None:
+        return {archives.identity(path): path for path in settings.image_archives}
+    if not settings.archives_record.exists():
+        return {}
+    return {key: Path(path) for key, path in json.loads(settings.archives_record.read_text()).items()}
+
+
+def _record_archives(settings: Settings) -> None:
+    """Remember what was asked for, for a later start that does not say."""
+    if settings.image_archives is not None:
+        given = {key: str(path) for key, path in _given_archives(settings).items()}
+        settings.archives_record.write_text(json.dumps(given, indent=1))
 
 
 def _prepare(settings: Settings, report: Report) -> None:

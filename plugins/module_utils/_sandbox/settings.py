@@ -60,7 +60,10 @@ class KwokNode:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The wanted sandbox. ``binaries`` holds our own programs, ``runtime`` is the root of the unpacked containerd."""
+    """The wanted sandbox. ``binaries`` holds our own programs, ``runtime`` is the root of the unpacked containerd.
+
+    ``image_archives`` None means those that it had.
+    """
 
     name: str
     directory: Path
@@ -73,7 +76,7 @@ class Settings:
     node_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     kwok_nodes: int = 0
     kwok_node: KwokNode = field(default_factory=KwokNode)
-    image_archives: tuple[Path, ...] = ()
+    image_archives: tuple[Path, ...] | None = None
     wait_timeout: float = 120.0
     grace_period: float = 10.0
 
@@ -107,6 +110,11 @@ class Settings:
     @property
     def volumes(self) -> Path:
         return self.directory / "volumes"
+
+    @property
+    def archives_record(self) -> Path:
+        """Which image archives the sandbox had when it was last made to run."""
+        return self.directory / "image-archives.json"
 
     @property
     def node_names(self) -> tuple[str, ...]:

@@ -43,6 +43,9 @@ class Missing(Refused):
     """404."""
 
 
+NEVER_BEGUN = 125  # exit status of a command that could not be begun, as container tools have it
+
+
 class Kube:
     """One connection pool to one cluster; paths are those of the API."""
 
@@ -112,7 +115,12 @@ class Kube:
             session.run_forever(timeout=timeout)
             if session.is_open():
                 raise AssertionError(f"{title}: still running after {timeout} s\n{session.read_all()}")
-            return Completed(title, session.returncode, session.read_stdout(timeout=0), session.read_stderr(timeout=0))
+            output, errors = session.read_stdout(timeout=0), session.read_stderr(timeout=0)
+            try:
+                return Completed(title, session.returncode, output, errors)
+            except ValueError as error:
+                # The command was never begun: its container has just gone, say. The library expects an exit status.
+                return Completed(title, NEVER_BEGUN, output, f"{errors}{error}")
         finally:
             session.close()
 
