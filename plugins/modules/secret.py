@@ -100,7 +100,7 @@ EXAMPLES = r"""
 
 - name: Make a certificate for the directory
   slurm_ops.kubernetes.secret:
-    name: slurm-directory-tls
+    name: slurm-example-tls
     namespace: slurm
     type: kubernetes.io/tls
     data:
