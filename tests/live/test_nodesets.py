@@ -146,6 +146,7 @@ def test_missing_devices_are_told(nodesets: Callable[..., PlaybookResult]) -> No
     text = str(broken.failed[-1].result["msg"])
     assert "DaemonSet slurm/gpu" in text
     assert "Pod slurm/gpu-" in text
+    assert "/dev/fakegpu1" in text, "slurmd's own words say which device it did not find"
 
 
 def test_labelling_a_node_adds_a_worker(

@@ -54,14 +54,14 @@ def _last_seen(event: Object) -> str:
 def pod_troubles(
     pod: Object, events: Sequence[Object] = (), log: Callable[[Object, str], str] | None = None
 ) -> list[Trouble]:
-    """Return what keeps one Pod from becoming ready. ``log`` gets the last lines of a container that crashed."""
+    """Return what keeps one Pod from becoming ready. ``log`` gets the last lines of a container."""
     if is_ready(pod) or pod["metadata"].get("deletionTimestamp"):
         return []
     found = [trouble for entry in containers(pod) if (trouble := _container(pod, entry, log))]
     own = about(events, pod)
     if not found:
         found = _scheduling(pod, events, own) or _starting(pod, own)
-    return found or _probes(pod, own)
+    return found or _probes(pod, own, log)
 
 
 def _container(pod: Object, entry: Object, log: Callable[[Object, str], str] | None) -> Trouble | None:
@@ -205,13 +205,28 @@ def _starting(pod: Object, own: Sequence[Object]) -> list[Trouble]:
     return []
 
 
-def _probes(pod: Object, own: Sequence[Object]) -> list[Trouble]:
+def _probes(pod: Object, own: Sequence[Object], log: Callable[[Object, str], str] | None) -> list[Trouble]:
     """A Pod that runs but is not ready: worth telling when the time is over, no reason to give up."""
     for event in reversed(own):
         if event.get("reason") == "Unhealthy":
-            subject, message = name_of(pod), _short(event.get("message", ""))
-            return [Trouble(f"probe {subject}", f"{subject}: {message}", INFORMATION, "NotReady", "", subject)]
+            subject, text = name_of(pod), _short(event.get("message", ""))
+            said = _short(_last_words(pod, event, log), 600) if log else ""
+            text += f"; it said: {said}" if said else ""
+            return [Trouble(f"probe {subject}", f"{subject}: {text}", INFORMATION, "NotReady", "", subject)]
     return []
+
+
+def _last_words(pod: Object, event: Object, log: Callable[[Object, str], str]) -> str:
+    """The log of the container whose probe failed, or of the sidecar that has it (docs/decisions/003)."""
+    path = str((event.get("involvedObject") or {}).get("fieldPath") or "")
+    probed = re.search(r"\{(.+)\}", path)
+    sidecars = [
+        entry["name"]
+        for entry in (pod.get("spec") or {}).get("initContainers") or ()
+        if entry.get("restartPolicy") == "Always"
+    ]
+    names = [probed[1]] if probed else []
+    return next((words for name in [*names, *sidecars] if (words := log(pod, name).strip())), "")
 
 
 # --- workloads ----------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ REPLICA_SET = paths.Resource("apps/v1", "ReplicaSet", "replicasets", True)
 
 FIRST_INSPECTION = 1.0  # seconds: most of what becomes ready at all has no trouble to find before
 INSPECTION = 2.0  # seconds between two close looks
+LOG_LASTS = 10.0  # seconds for which a log that was read is good enough
 # Seconds that Pods without any readiness probe must stay up to count as ready, as they are Ready whenever they run.
 STEADY = 2.5
 SETTLED = 10.0  # the same when a container without a probe has crashed before
@@ -56,7 +57,7 @@ class Rollout:
         self._begun = clock()
         self._inspected = float("-inf")
         self._troubles: list[Trouble] = []
-        self._logs: dict[tuple[str, str, int], str] = {}
+        self._logs: dict[tuple[str, str, int, int], str] = {}
         self._forbidden: set[str] = set()
         self._repaired: set[str] = set()
         self._crashed = False
@@ -222,11 +223,11 @@ class Rollout:
         return list(found or ())
 
     def _log(self, pod: Object, container: str) -> str:
-        """Return the last lines of a container's last run, read once for each crash."""
+        """Return the last lines of a container's last run, read once for each crash and now and then while it runs."""
         restarts = next(
             (int(entry.get("restartCount") or 0) for entry in pods.containers(pod) if entry["name"] == container), 0
         )
-        key = (pod["metadata"]["uid"], container, restarts)
+        key = (pod["metadata"]["uid"], container, restarts, int((self._clock() - self._begun) / LOG_LASTS))
         if key not in self._logs:
             namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
             text = self._allowed("get pods/log", lambda: self._client.log_tail(namespace, name, container)) or ""

@@ -182,6 +182,18 @@ def test_a_failing_probe_is_told_but_no_reason_to_give_up() -> None:
     assert "503" in found.text
 
 
+def test_the_words_of_a_daemon_are_found_in_its_own_log_or_in_its_sidecar_s() -> None:
+    spec = {"initContainers": [{"name": "prepare"}, {"name": "log", "restartPolicy": "Always"}]}
+    failing = event("Unhealthy", "Startup probe failed")
+    failing["involvedObject"] = {**failing["involvedObject"], "fieldPath": "spec.containers{c}"}
+    logs = {"c": "", "log": "fatal: no /dev/gpu1\n"}
+    (found,) = trouble.pod_troubles(pod(container(), spec=spec), [failing], lambda _pod, name: logs[name])
+    assert "it said: fatal: no /dev/gpu1" in found.text
+    logs["c"] = "own words"
+    (found,) = trouble.pod_troubles(pod(container(), spec=spec), [failing], lambda _pod, name: logs[name])
+    assert "it said: own words" in found.text
+
+
 QUOTA = 'create Pod w-0 in StatefulSet w failed error: pods "w-0" is forbidden: exceeded quota: q, requested: cpu=2'
 
 
