@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from .support.kube import Json, Kube
-from .support.minislurm import NAME, MiniSlurm, versions_there
+from .support.minislurm import NAME, MiniSlurm, is_ready, versions_there
 
 NODESETS: list[Json] = [
     {"name": "cpu", "replicas": 2, "cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}},
@@ -34,6 +34,11 @@ def mini(kube: Kube, kubeconfig: str, _namespaces: Callable[[str], str]) -> Iter
     made = MiniSlurm(kube, kubeconfig, _namespaces("cluster-info"), version, NODESETS)
     made.deploy()
     made.wait_for_nodes("cpu-0", "cpu-1", f"e-{first['name'].partition('.')[0]}")
+    kube.wait(
+        lambda: kube.items(f"/api/v1/namespaces/{made.namespace}/pods"),
+        lambda pods: all(map(is_ready, pods)),
+        what="Kubernetes has seen that all Pods are ready",
+    )
     yield made
     kube.delete(f"/api/v1/namespaces/{made.namespace}")
 
