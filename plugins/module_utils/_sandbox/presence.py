@@ -110,7 +110,7 @@ def _archives(settings: Settings, check: bool) -> dict[str, Path]:
 
 
 def _given_archives(settings: Settings) -> dict[str, Path]:
-    """Those that are asked for, or those that the sandbox had. The latter need no longer be there: they are imported."""
+    """Those that are asked for, or those that the sandbox had: they are imported, and their files may be gone."""
     if settings.image_archives is not None:
         return {archives.identity(path): path for path in settings.image_archives}
     if not settings.archives_record.exists():

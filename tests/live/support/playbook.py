@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -65,6 +66,7 @@ class PlaybookResult:
     rc: int
     output: str = field(repr=False)
     seconds: float
+    cpu_seconds: float
     stats: dict[str, dict[str, int]]
     tasks: list[Task] = field(repr=False)
 
@@ -184,7 +186,7 @@ class Ansible:
             "SLURM_OPS_RECORD": str(record),
             **env,
         }
-        start = time.monotonic()
+        start, cpu = time.monotonic(), _cpu_of_children()
         process = subprocess.Popen(
             command,
             cwd=scratch,
@@ -208,7 +210,14 @@ class Ansible:
         seconds = time.monotonic() - start
         (scratch / "output.txt").write_text(output, encoding="utf-8")
         tasks, stats = _read_record(record)
-        return PlaybookResult(_shown(command), process.returncode, output, seconds, stats, tasks)
+        cpu_seconds = _cpu_of_children() - cpu
+        return PlaybookResult(_shown(command), process.returncode, output, seconds, cpu_seconds, stats, tasks)
+
+
+def _cpu_of_children() -> float:
+    """CPU seconds of all processes begun from here that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class _PlaybookDumper(yaml.SafeDumper):
