@@ -14,7 +14,7 @@ GATES := $(TOOLS)/gates.sh
 export ARGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test lint format sanity unit live molecule sandbox sandbox-down shell pins clean distclean
+.PHONY: help demo demo-down test lint format sanity unit live molecule bench sandbox sandbox-down shell pins clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,9 @@ live: ## Tests against real Slurm on the sandbox, which stays up (root)
 
 molecule: ## Molecule: site, idempotence, verify on the sandbox, which stays up (root)
 	@$(GATES) molecule --show
+
+bench: ## Measure at 1,000 and 5,000 nodes and write docs/benchmarks.md (root); ARGS='1000' for other sizes
+	@$(TOOLS)/bench.sh $(ARGS)
 
 sandbox: ## Just the sandbox Kubernetes of the tests (root)
 	@$(TOOLS)/sandbox.sh present
