@@ -104,7 +104,7 @@ def live() -> list[Step]:
     environment = {"PYTHONPATH": str(COLLECTIONS), **kubeconfig()}
     return [
         *sandbox(),
-        Step("live", [*command, *ARGS], HERE, timeout=3600, env=environment, junit=junit, needs=("sandbox",)),
+        Step("live", [*command, *ARGS], HERE, timeout=4800, env=environment, junit=junit, needs=("sandbox",)),
     ]
 
 
