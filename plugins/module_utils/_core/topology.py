@@ -142,7 +142,7 @@ def _scalar(text: str) -> str:
 
 
 def parse_conf(text: str, name: str = "default") -> tuple[Topology, ...]:
-    """The topology of a topology.conf (or of what ``scontrol show topology`` prints); it has no name of its own."""
+    """The topology of a topology.conf; it has no name of its own."""
     switches: list[Switch] = []
     blocks: list[Block] = []
     sizes: tuple[int, ...] = ()
@@ -166,6 +166,17 @@ def parse_conf(text: str, name: str = "default") -> tuple[Topology, ...]:
         raise _malformed("it has both SwitchName and BlockName lines")
     kind = TREE if switches else BLOCK
     return (Topology(name, kind, True, tuple(switches), tuple(blocks), sizes),)
+
+
+def parse_shown(text: str) -> dict[str, frozenset[str]]:
+    """{leaf: nodes} of what ``scontrol show topology NAME`` prints; empty for anything else."""
+    leaves = {}
+    for line in text.splitlines():
+        values = dict(word.partition("=")[::2] for word in line.split())
+        name = values.get("SwitchName") or values.get("BlockName")
+        if name and not values.get("Switches"):
+            leaves[name] = frozenset(hostlist.expand(values.get("Nodes", "").replace("(null)", "")))
+    return leaves
 
 
 def from_data(data: Any) -> tuple[Topology, ...]:
@@ -250,6 +261,18 @@ def node_strings(topologies: Iterable[Topology]) -> dict[str, str]:
             for node in leaf.nodes:
                 places.setdefault(node, []).append(place)
     return {node: ",".join(found) for node, found in places.items()}
+
+
+def paths(topology: Topology) -> dict[str, tuple[str, ...]]:
+    """{node: names of the switches above it, from the top down to its leaf}."""
+    parent = {child: switch.name for switch in topology.switches for child in switch.children}
+    found: dict[str, tuple[str, ...]] = {}
+    for leaf in topology.leaves():
+        path = [leaf.name]
+        while path[-1] in parent and len(path) <= len(parent):
+            path.append(parent[path[-1]])
+        found |= dict.fromkeys(leaf.nodes, tuple(reversed(path)))
+    return found
 
 
 def parts(text: str) -> list[tuple[str, tuple[str, ...]]]:

@@ -66,6 +66,7 @@ while [ $turn -lt 600 ] && kill -0 $child 2>/dev/null && ! grep -q -e '@PRIMARY@
   sleep 0.05
 done
 cat "$dir/log"
+exit 0
 """
 _STAMP = re.compile(r"^(?:\[[^\]]*\]\s*|slurmctld:\s*)+")
 _WORD = re.compile(r"^(?:fatal|error|warning)\b", re.IGNORECASE)
