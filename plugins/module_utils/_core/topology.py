@@ -168,15 +168,23 @@ def parse_conf(text: str, name: str = "default") -> tuple[Topology, ...]:
     return (Topology(name, kind, True, tuple(switches), tuple(blocks), sizes),)
 
 
-def parse_shown(text: str) -> dict[str, frozenset[str]]:
-    """{leaf: nodes} of what ``scontrol show topology NAME`` prints; empty for anything else."""
-    leaves = {}
+def parse_shown(text: str, name: str) -> Topology | None:
+    """What ``scontrol show topology NAME`` prints; None for anything else."""
+    switches: list[Switch] = []
+    blocks: list[Block] = []
     for line in text.splitlines():
         values = dict(word.partition("=")[::2] for word in line.split())
-        name = values.get("SwitchName") or values.get("BlockName")
-        if name and not values.get("Switches"):
-            leaves[name] = frozenset(hostlist.expand(values.get("Nodes", "").replace("(null)", "")))
-    return leaves
+        # A switch that has others below it shows all their nodes as well.
+        children = _names(values, "Switches", line)
+        nodes = () if children else _names(values, "Nodes", line)
+        if "SwitchName" in values:
+            switches.append(Switch(values["SwitchName"], nodes, children))
+        elif "BlockName" in values and "," not in values["BlockName"]:
+            # Several names at once are blocks that fit together, not one.
+            blocks.append(Block(values["BlockName"], nodes))
+    if not switches and not blocks:
+        return None
+    return Topology(name, TREE if switches else BLOCK, switches=tuple(switches), blocks=tuple(blocks))
 
 
 def from_data(data: Any) -> tuple[Topology, ...]:
@@ -238,7 +246,7 @@ def _only(entry: Mapping[Any, Any], known: Sequence[str], where: str) -> None:
 
 def _names(entry: Mapping[str, Any], key: str, unit: str) -> tuple[str, ...]:
     value = entry.get(key)
-    if value is None or value == "":
+    if value in (None, "", "(null)"):
         return ()
     if not isinstance(value, (str, int)):
         raise _malformed(f"{key} of {unit} must be a host list such as node[1-4], not a YAML list")

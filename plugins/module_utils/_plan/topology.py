@@ -120,13 +120,13 @@ def _place(above: Sequence[str]) -> str:
 class Live:
     """What is there: the text of the file and what it says, and the places of dynamic nodes (node -> string).
 
-    ``shown`` is what slurmctld works with: {topology: {leaf: nodes}}; empty if it has none.
+    ``shown`` is what slurmctld works with, by name; empty if it has none.
     """
 
     text: str | None
     topologies: Sequence[Topology]
     strings: Mapping[str, str]
-    shown: Mapping[str, Mapping[str, frozenset[str]]]
+    shown: Mapping[str, Topology]
 
 
 def plan_changes(live: Live, wanted: Sequence[Topology], text: str | None, target: str) -> list[Action]:
@@ -183,17 +183,15 @@ def _fits(string: str, known: Mapping[str, tuple[set[str], set[str]]]) -> bool:
     return True
 
 
-def difference(
-    shown: Mapping[str, Mapping[str, frozenset[str]]], wanted: Iterable[Topology], moved: Iterable[str] = ()
-) -> str:
+def difference(shown: Mapping[str, Topology], wanted: Iterable[Topology], moved: Iterable[str] = ()) -> str:
     """How what slurmctld shows differs from what is wanted, apart from nodes that are to move; empty if it does not."""
     aside = frozenset(moved)
     for topology in wanted:
         if topology.kind == FLAT:
             continue
-        there = shown.get(topology.name)
-        if there is None:
+        if topology.name not in shown:
             return f"it has no topology {topology.name}"
+        there = {leaf.name: frozenset(leaf.nodes) for leaf in shown[topology.name].leaves()}
         for leaf in topology.leaves():
             nodes = frozenset(leaf.nodes) - aside
             found = there.get(leaf.name)

@@ -42,23 +42,32 @@ class TopologyChange:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._params = run.params
-        self._slurm: SlurmClient = client_of(run.kubernetes, run.params, run.slurm_calls)
+        self._slurm_client: SlurmClient | None = None
         self._seen: Snapshot = Snapshot()
         self._wanted = Wanted()
         self._text: str | None = None
         self._live = Live(None, (), {}, {})
+        self._yaml = True
+        self._controller = Controller(run.kubernetes, run.params["namespace"], run.params["name"])
+
+    @property
+    def _slurm(self) -> SlurmClient:
+        if self._slurm_client is None:
+            self._slurm_client = client_of(self._run.kubernetes, self._params, self._run.slurm_calls)
+        return self._slurm_client
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
     def plan(self) -> Sequence[Action]:
         """Read both sides, make the topology, and have a second slurmctld judge it if it is new."""
+        if self._params["state"] == "absent" and self._params["apply"] and not self._controller.exists():
+            # Of a cluster that was taken away only the file is left.
+            left = self._controller.has_config_map()
+            return [Action(planner.REMOVE, self._controller.target, "its cluster is not there")] if left else []
         self._slurm.require_controller()
-        version = versions.parse_version(self._slurm.release)
-        self._yaml = version.at_least(25, 5)
+        self._yaml = versions.parse_version(self._slurm.release).at_least(25, 5)
+        self._controller.use(yaml=self._yaml)
         self._seen = self._read()
-        self._controller = Controller(
-            self._run.kubernetes, self._params["namespace"], self._params["name"], yaml=self._yaml
-        )
         old_text = self._controller.text()
         old = self._old(old_text)
         self._wanted = topology_input.wanted(self._params, self._seen, old, yaml=self._yaml)
@@ -159,7 +168,8 @@ class TopologyChange:
             raise self._put_back(error) from error
 
     def _write(self, text: str | None) -> None:
-        self._controller.write(text)
+        if not self._controller.write(text):
+            return  # nobody to bring it to
         wanted = sha256(text)
 
         def look() -> Seen:

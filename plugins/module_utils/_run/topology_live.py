@@ -23,6 +23,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.yaml_tex
 
 CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
 POD = paths.Resource("v1", "Pod", "pods", True)
+STATEFULSET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
 # An annotation of the Pod: any change of one makes the kubelet refresh the Pod's volumes at once, not in a minute.
 NUDGE = f"{names.DOMAIN}/topology"
 _MARK = "=== "
@@ -30,6 +31,7 @@ _LOOK = r"""
 file=$1; shift
 printf '=== conf\n'; cat /etc/slurm/slurm.conf
 printf '\n=== hash\n'; [ ! -f "/etc/slurm/$file" ] || sha256sum <"/etc/slurm/$file"
+printf '=== file\n'; [ ! -f "/etc/slurm/$file" ] || cat "/etc/slurm/$file"; echo
 if [ $# -eq 0 ]; then printf '=== topology \n'; scontrol show topology; fi
 for name in "$@"; do printf '=== topology %s\n' "$name"; scontrol show topology "$name"; done
 exit 0
@@ -38,12 +40,13 @@ exit 0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look into the controller's Pod shows: slurm.conf, the hash of the topology file (empty: there is none),
-    and {topology: {leaf: nodes}} as slurmctld has it."""
+    """What a look into the controller's Pod shows: slurm.conf, the topology file and its hash (empty: there is none),
+    and the topologies as slurmctld has them."""
 
     slurm_conf: str
     hash: str
-    shown: Mapping[str, Mapping[str, frozenset[str]]]
+    file: str
+    shown: Mapping[str, Topology]
 
 
 class Controller:
@@ -52,12 +55,16 @@ class Controller:
     The ConfigMap is no part of an ApplySet: the roles neither make it nor prune it (docs/decisions/041).
     """
 
-    def __init__(self, kubernetes: KubernetesClient, namespace: str, name: str, *, yaml: bool) -> None:
+    def __init__(self, kubernetes: KubernetesClient, namespace: str, name: str) -> None:
         self._kubernetes = kubernetes
         self._namespace = namespace
         self._cluster = name
         self.pod = f"{name}-controller-0"
         self.config_map = f"{name}-topology"
+        self.use(yaml=True)
+
+    def use(self, *, yaml: bool) -> None:
+        """Which of the two files this Slurm reads."""
         self.file = topology.file_name(yaml=yaml)
         self.yaml = yaml
 
@@ -65,6 +72,15 @@ class Controller:
     def target(self) -> str:
         """The ConfigMap and its key, for people."""
         return f"{self.file} in ConfigMap {self._namespace}/{self.config_map}"
+
+    def exists(self) -> bool:
+        """Whether the cluster has a slurmctld, running or not."""
+        name = f"{self._cluster}-controller"
+        return self._kubernetes.get(STATEFULSET, self._namespace, name) is not None
+
+    def has_config_map(self) -> bool:
+        """Whether there is a file of any name."""
+        return self._kubernetes.get(CONFIG_MAP, self._namespace, self.config_map) is not None
 
     def require_mounted(self) -> None:
         """Raise OperationError (NotMounted) unless the Pod will see the ConfigMap."""
@@ -95,8 +111,8 @@ class Controller:
         text = ((found or {}).get("data") or {}).get(self.file)
         return None if text is None else str(text)
 
-    def write(self, text: str | None) -> None:
-        """Make the file what it should be, or remove it, and have the kubelet bring it into the Pod."""
+    def write(self, text: str | None) -> bool:
+        """Make the file what it should be, or remove it, and have the kubelet bring it into the Pod, if there is one."""
         if text is None:
             self._kubernetes.delete(CONFIG_MAP, self._namespace, self.config_map)
         else:
@@ -116,7 +132,10 @@ class Controller:
             }
             self._kubernetes.apply(manifest, self._namespace, force=True, resource=CONFIG_MAP)
         change = {"metadata": {"annotations": {NUDGE: sha256(text) or "none"}}}
+        if self._kubernetes.get(POD, self._namespace, self.pod) is None and not self.exists():
+            return False
         self._kubernetes.patch(POD, self._namespace, self.pod, change)
+        return True
 
     # --- what slurmctld has ---------------------------------------------------------------------------------------
 
@@ -128,16 +147,17 @@ class Controller:
             self._kubernetes, self._namespace, self.pod, command, container=CONTAINER, timeout=60.0, reads=True
         )
         sections = _sections(ended.stdout)
-        shown = {
-            head.removeprefix("topology "): topology.parse_shown(text)
+        found = [
+            topology.parse_shown(text, head.removeprefix("topology ") if self.yaml else (topologies or [""])[0])
             for head, text in sections.items()
             if head.startswith("topology ")
-        }
-        if not self.yaml and topologies:
-            # A topology.conf has one topology, without a name.
-            shown = {topologies[0]: shown.get("", {})}
-        first = sections.get("hash", "").split()
-        return Seen(sections.get("conf", ""), first[0] if first else "", {key: value for key, value in shown.items() if value})
+        ]
+        return Seen(
+            slurm_conf=sections.get("conf", ""),
+            hash="".join(sections.get("hash", "").split()[:1]),
+            file=sections.get("file", "").rstrip("\n"),
+            shown={item.name: item for item in found if item is not None},
+        )
 
 
 def sha256(text: str | None) -> str:

@@ -116,8 +116,8 @@ def test_the_order_of_nodes_makes_no_difference(places: Places, random: st.DataO
 # --- changes --------------------------------------------------------------------------------------------------------
 
 
-def shown(*topologies: Topology) -> dict[str, dict[str, frozenset[str]]]:
-    return {item.name: {leaf.name: frozenset(leaf.nodes) for leaf in item.leaves()} for item in topologies}
+def shown(*topologies: Topology) -> dict[str, Topology]:
+    return {item.name: item for item in topologies}
 
 
 def live(topology: Topology | None, strings: Mapping[str, str] | None = None) -> Live:
@@ -138,6 +138,7 @@ def kinds(actions: Sequence[Action]) -> list[tuple[str, str, object, object]]:
 
 WRITTEN = [("write", "ConfigMap", None, None), ("reconfigure", "slurmctld", None, None)]
 OLD = built({"n1": ["s1", "l1"], "n2": ["s1", "l2"]})[0]
+WITHOUT_N1 = Topology("tree", TREE, switches=(Switch("s1", children=("l1", "l2")), Switch("l1"), Switch("l2", ("n2",))))
 
 
 def test_nothing_to_do() -> None:
@@ -192,14 +193,12 @@ def test_a_file_that_slurmctld_has_not_read() -> None:
         "reconfigure",
         "it does not work with the file that is there: it has no topology tree",
     )
-    lacking = Live(render([OLD], yaml=True), [OLD], {}, {"tree": {"l1": frozenset(), "l2": frozenset({"n2"})}})
+    lacking = Live(render([OLD], yaml=True), [OLD], {}, {"tree": WITHOUT_N1})
     assert "l1 of topology tree lacks n1" in change(lacking, OLD)[0].why
 
 
 def test_a_node_that_only_has_to_be_told_needs_no_reconfigure() -> None:
-    before = Live(
-        render([OLD], yaml=True), [OLD], {"n1": "", "n2": "tree:l2"}, {"tree": {"l1": frozenset(), "l2": frozenset({"n2"})}}
-    )
+    before = Live(render([OLD], yaml=True), [OLD], {"n1": "", "n2": "tree:l2"}, {"tree": WITHOUT_N1})
     assert kinds(change(before, OLD)) == [("place", "n1", "", "tree:l1")]
 
 
