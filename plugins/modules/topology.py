@@ -53,7 +53,8 @@ options:
         default: false
       labels:
         description:
-          - Labels of Kubernetes Nodes, from the top of the tree down to the leaf switch. A block topology takes the last.
+          - Labels of Kubernetes Nodes, from the top of the tree down to the leaf switch. A block topology takes the
+            last.
         type: list
         elements: str
       mapping:
@@ -67,8 +68,8 @@ options:
         type: path
       ibnetdiscover:
         description:
-          - Path of an output of C(ibnetdiscover). The hosts are nodes of Slurm or Kubernetes Nodes, by the first word of
-            the description of their adapters.
+          - Path of an output of C(ibnetdiscover). The hosts are nodes of Slurm or Kubernetes Nodes, by the first word
+            of the description of their adapters.
           - Switches that share hosts, or links of one level, become one switch of the tree, called after the first of
             them by name.
         type: path
@@ -101,8 +102,8 @@ options:
         default: value
   content:
     description:
-      - The text of a whole file instead of O(topologies), C(topology.yaml) or for a Slurm before 25.05 C(topology.conf).
-        It is written anew in this collection's form.
+      - The text of a whole file instead of O(topologies), C(topology.yaml) or, for a Slurm before 25.05,
+        C(topology.conf). It is written anew in this collection's form.
     type: str
   state:
     description:

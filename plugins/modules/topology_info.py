@@ -13,7 +13,8 @@ version_added: 1.0.0
 author:
   - slurm_ops.kubernetes authors (@slurm-ops)
 description:
-  - Reads the topologies that slurmctld works with, and how many nodes below each switch or block are free, busy or away.
+  - Reads the topologies that slurmctld works with, and how many nodes below each switch or block are free, busy or
+    away.
   - Returns them as data and as text, and draws a picture if O(svg_dest) is given.
 extends_documentation_fragment:
   - slurm_ops.kubernetes.attributes

@@ -32,9 +32,7 @@ def nodes(kube: Kube) -> Iterator[list[str]]:
         label(kube, name, None, None)
 
 
-def cluster(
-    kube: Kube, kubeconfig: str, namespace: str, version: str, nodes: list[str], **facts: Any
-) -> MiniSlurm:
+def cluster(kube: Kube, kubeconfig: str, namespace: str, version: str, nodes: list[str], **facts: Any) -> MiniSlurm:
     """Two NodeSets of two nodes, each on a Node of its own."""
     nodesets = [
         {
@@ -55,9 +53,7 @@ def cluster(
 
 
 @pytest.fixture(scope="module")
-def mini(
-    kube: Kube, kubeconfig: str, nodes: list[str], _namespaces: Callable[[str], str]
-) -> Iterator[MiniSlurm]:
+def mini(kube: Kube, kubeconfig: str, nodes: list[str], _namespaces: Callable[[str], str]) -> Iterator[MiniSlurm]:
     made = cluster(kube, kubeconfig, _namespaces("topology"), versions_there(kube)[0], nodes)
     yield made
     kube.delete(f"/api/v1/namespaces/{made.namespace}")

@@ -59,9 +59,14 @@ class Topology:
         yield from self.blocks
         yield from (switch for switch in self.switches if not switch.children)
 
+    def members(self) -> Iterator[Switch | Block]:
+        """All switches or blocks."""
+        yield from self.switches
+        yield from self.blocks
+
     def units(self) -> set[str]:
         """The names of all switches or blocks."""
-        return {item.name for item in (*self.switches, *self.blocks)}
+        return {item.name for item in self.members()}
 
     def leaf_of(self) -> dict[str, str]:
         """{node: the leaf switch or block that it is in}."""
@@ -150,7 +155,9 @@ def parse_conf(text: str, name: str = "default") -> tuple[Topology, ...]:
         values = {key.lower(): value for key, value in line.pairs}
         kind = line.key.lower()
         if kind == "switchname":
-            switches.append(Switch(line.value, _names(values, "nodes", line.value), _names(values, "switches", line.value)))
+            switches.append(
+                Switch(line.value, _names(values, "nodes", line.value), _names(values, "switches", line.value))
+            )
         elif kind == "blockname":
             blocks.append(Block(line.value, _names(values, "nodes", line.value)))
         elif kind == "blocksizes":
@@ -202,7 +209,9 @@ def _topology(item: Any, index: int) -> Topology:
     name = str(item["topology"])
     kinds = [key for key in item if key not in ("topology", "cluster_default")]
     if len(kinds) != 1 or kinds[0] not in (TREE, BLOCK, FLAT):
-        raise _malformed(f"topology {name} must have one of tree, block and flat, and has {', '.join(map(str, kinds)) or 'none'}")
+        raise _malformed(
+            f"topology {name} must have one of tree, block and flat, and has {', '.join(map(str, kinds)) or 'none'}"
+        )
     kind = kinds[0]
     body = item[kind]
     default = bool(item.get("cluster_default", False))

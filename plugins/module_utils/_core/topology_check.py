@@ -170,7 +170,7 @@ def _check_nodes(topology: Topology, at: str, known: set[str] | None, problems: 
     kind = "switch" if topology.kind == TREE else "block"
     home: dict[str, str] = {}
     doubled: dict[tuple[str, str], list[str]] = {}
-    for leaf in (*topology.switches, *topology.blocks):
+    for leaf in topology.members():
         for node in leaf.nodes:
             if node in home:
                 doubled.setdefault((home[node], leaf.name), []).append(node)

@@ -41,7 +41,7 @@ def picture(found: Sequence[tuple[Topology, Sequence[Unit]]], title: str) -> str
     height = y + MARGIN
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-        f" role=\"img\" aria-label={quoteattr(title)}>\n"
+        f' role="img" aria-label={quoteattr(title)}>\n'
         "<style>text{font:13px system-ui,sans-serif;fill:#222}.title{font-size:16px;font-weight:600}"
         ".name{font-weight:600}.few{fill:#666}path{stroke:#999;fill:none}</style>\n"
         f'<rect width="{width}" height="{height}" fill="#fff"/>\n'

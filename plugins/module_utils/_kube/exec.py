@@ -57,7 +57,8 @@ def exec_in_pod(
     """Run ``command`` (no shell) in a container and return exit code and output.
 
     ``reads``: the command changes nothing that lasts, and counts as a read. ``timeout`` is in seconds for the whole of
-    it; the command may go on running in the Pod when it is over. Raises OperationError if it cannot be started or does not end; an exit code other than 0 is no error here.
+    it; the command may go on running in the Pod when it is over. Raises OperationError if it cannot be started or does
+    not end; an exit code other than 0 is no error here.
     """
     target = f"Pod {namespace}/{pod}"
     query: list[tuple[str, str]] = [("command", part) for part in command]

@@ -149,7 +149,9 @@ def plan_changes(live: Live, wanted: Sequence[Topology], text: str | None, targe
             string = first
         if string != goal:
             place.setdefault((string, goal), []).append(node)
-    actions = [_move(LEAVE, nodes, *key, "its place is not in the new topology") for key, nodes in sorted(leave.items())]
+    actions = [
+        _move(LEAVE, nodes, *key, "its place is not in the new topology") for key, nodes in sorted(leave.items())
+    ]
     changes_file = text != live.text
     if changes_file:
         kind = WRITE if text is not None else REMOVE

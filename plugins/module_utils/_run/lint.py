@@ -143,7 +143,8 @@ def _here(name: str, text: str) -> str:
     end = "END_OF_FILE"
     while end in text:
         end += "_"
-    return f"""cat >"$dir/{name}" <<'{end}' || exit 70\n{text}{"" if text.endswith(chr(10)) or not text else chr(10)}{end}"""
+    line_end = "" if text.endswith("\n") or not text else "\n"
+    return f"""cat >"$dir/{name}" <<'{end}' || exit 70\n{text}{line_end}{end}"""
 
 
 def verdict(output: str, errors: str = "") -> Verdict:

@@ -105,9 +105,7 @@ class TopologyChange:
         wanted = self._wanted.topologies
         look = self._controller.look([item.name for item in wanted if item.kind != FLAT])
         # Before 25.05 a node has no place of its own: the file alone says it.
-        strings = {
-            node.name: node.topology for node in self._seen.slurm_nodes.values() if node.dynamic and self._yaml
-        }
+        strings = {node.name: node.topology for node in self._seen.slurm_nodes.values() if node.dynamic and self._yaml}
         self._live = Live(old_text, old, strings, look.shown)
         actions = planner.plan_changes(self._live, wanted, self._text, self._controller.target)
         changes_file = any(action.kind == planner.WRITE for action in actions)
@@ -138,8 +136,8 @@ class TopologyChange:
         plugin = next((line.value for line in slurm_conf.parse(conf) if line.key.lower() == "topologyplugin"), "")
         if plugin != f"topology/{kind}":
             raise OperationError(
-                f"Slurm {self._slurm.release} reads topology.conf only with TopologyPlugin=topology/{kind} in slurm.conf,"
-                f" which has {plugin or 'none'}.",
+                f"Slurm {self._slurm.release} reads topology.conf only with TopologyPlugin=topology/{kind} in"
+                f" slurm.conf, which has {plugin or 'none'}.",
                 reason="PluginNotSet",
                 hint=f"Set slurm_conf: {{TopologyPlugin: topology/{kind}}}, run the playbook site, then this again.",
             )

@@ -12,8 +12,8 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import topology_report, topology_svg, versions
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import snapshot
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.topology import FLAT, compress
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import saved_file, topology_live
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import saved_file, topology_live
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.topology_live import Controller

@@ -16,7 +16,14 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.problems import Problems
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import Snapshot
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.topology import BLOCK, FLAT, TREE, Topology, compress, paths
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.topology import (
+    BLOCK,
+    FLAT,
+    TREE,
+    Topology,
+    compress,
+    paths,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.topology_check import check
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.topology import PATH, Shape, build
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import topology_live
@@ -101,7 +108,9 @@ def _places(
             problems.add(at, "is flat: it takes no labels, mapping, nodesets or block_sizes")
         return {}
     if len(sources) != 1:
-        problems.add(at, f"needs one of labels, mapping, mapping_file, ibnetdiscover; has {', '.join(sources) or 'none'}")
+        problems.add(
+            at, f"needs one of labels, mapping, mapping_file, ibnetdiscover; has {', '.join(sources) or 'none'}"
+        )
         return {}
     if shape.block_sizes and shape.kind == TREE:
         problems.add(at, "has block_sizes, which only a topology of type block takes")
@@ -176,9 +185,7 @@ def _present_values(old: Topology | None, shape: Shape, depth: int) -> dict[str,
 def _from_fabric(path: str, nodes: Iterable[str], seen: Snapshot) -> dict[str, Sequence[str]]:
     host_of = {name: _host(name, seen) for name in nodes}
     found = fabric.paths(fabric.parse(_text(path)), {host for hosts in host_of.values() for host in hosts})
-    return {
-        name: next((found[host] for host in hosts if host in found), ()) for name, hosts in host_of.items()
-    }
+    return {name: next((found[host] for host in hosts if host in found), ()) for name, hosts in host_of.items()}
 
 
 def _host(name: str, seen: Snapshot) -> tuple[str, ...]:

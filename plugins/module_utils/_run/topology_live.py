@@ -112,7 +112,10 @@ class Controller:
         return None if text is None else str(text)
 
     def write(self, text: str | None) -> bool:
-        """Make the file what it should be, or remove it, and have the kubelet bring it into the Pod, if there is one."""
+        """Make the file what it should be, or remove it, and have the kubelet bring it into the Pod.
+
+        Returns whether there is a Pod for it, or will be.
+        """
         if text is None:
             self._kubernetes.delete(CONFIG_MAP, self._namespace, self.config_map)
         else:

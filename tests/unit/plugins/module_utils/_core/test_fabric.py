@@ -23,7 +23,9 @@ def output(switches: dict[str, list[str]], hosts: dict[str, list[str]], names: d
     for host, leaves in hosts.items():
         for rail, leaf in enumerate(leaves):
             lines += ["", "vendid=0x2c9", f'Ca\t1 "H-{host}-{rail}"\t\t# "{host} mlx5_{rail}"']
-            lines.append(f'[1](b83fd20300{rail:02x}) \t"S-{leaf}"[{rail + 1}]\t\t# lid 9 lmc 0 "MF0;{leaf}" lid 3 4xNDR')
+            lines.append(
+                f'[1](b83fd20300{rail:02x}) \t"S-{leaf}"[{rail + 1}]\t\t# lid 9 lmc 0 "MF0;{leaf}" lid 3 4xNDR'
+            )
     return "\n".join(lines) + "\n"
 
 

@@ -159,7 +159,14 @@ LEAF = Switch("s1", nodes=tuple(NODES))
         ([tree(Switch("a", children=("a",)))], "switch a: is its own child"),
         ([tree(Switch("root", children=("s1", "s9")), LEAF)], "its child s9 does not exist"),
         (
-            [tree(Switch("root", children=("a", "b")), Switch("a", children=("s1",)), Switch("b", children=("s1",)), LEAF)],
+            [
+                tree(
+                    Switch("root", children=("a", "b")),
+                    Switch("a", children=("s1",)),
+                    Switch("b", children=("s1",)),
+                    LEAF,
+                )
+            ],
             "switch s1: is below both a and b",
         ),
         ([tree(Switch("root", children=("s1", "s2")), LEAF, Switch("s2"))], "switch s2: has neither nodes nor child"),

@@ -71,7 +71,8 @@ def test_counts() -> None:
 
 
 def test_a_node_that_slurm_does_not_list_is_away() -> None:
-    assert [(unit.free, unit.away) for unit in units(TREE_OF_IT, {})][0] == (0, 4)
+    top = units(TREE_OF_IT, {})[0]
+    assert (top.free, top.away) == (0, 4)
 
 
 def test_text() -> None:

@@ -81,7 +81,7 @@ def test_blocks() -> None:
 def test_a_value_in_two_places_is_refused_with_names() -> None:
     places: Places = {"n1": ["z1", "rack1"], "n2": ["z2", "rack1"]}
     assert "switch rack1: is below z1 for n1 and below z2 for n2" in complaints(places)[0]
-    made, unplaced = built(places, Shape("tree", TREE, True, names=planner.PATH))
+    made = built(places, Shape("tree", TREE, True, names=planner.PATH))[0]
     assert made.leaf_of() == {"n1": "z1/rack1", "n2": "z2/rack1"}
 
 
@@ -234,7 +234,7 @@ def test_a_hundred_thousand_nodes() -> None:
         f"gpu-{number}": [f"z{number // 20000}", f"s{number // 2000}", f"l{number // 100}"] for number in range(100_000)
     }
     begun = time.perf_counter()
-    made, unplaced = built(places)
+    made = built(places)[0]
     text = render([made], yaml=True)
     actions = change(live(None, dict.fromkeys(places, "")), made)
     spent = time.perf_counter() - begun

@@ -78,7 +78,9 @@ def test_texts_reach_the_files_as_they_are(tmp_path: Any, monkeypatch: pytest.Mo
     for name in ("slurm.conf", "topology.yaml", "slurm.key", "cgroup.conf"):
         (etc / name).write_text(f"old {name}\n")
     fake = bin_folder / "slurmctld"
-    fake.write_text('#!/bin/sh\ncd "${SLURM_CONF%/*}"; ls; cat topology.conf slurm.conf\necho "Running as primary controller"\n')
+    fake.write_text(
+        '#!/bin/sh\ncd "${SLURM_CONF%/*}"; ls; cat topology.conf slurm.conf\necho "Running as primary controller"\n'
+    )
     fake.chmod(0o755)
 
     def run(*_args: Any, stdin: str, **_more: Any) -> Finished:
