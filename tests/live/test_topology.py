@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from .support.kube import Json, Kube
 from .support.minislurm import ANYWHERE, NAME, MiniSlurm, is_ready, versions_there
+from .support.playbook import CHECKOUT, PlaybookResult
 
-ZONE, LEAF = "topology-test.example.org/zone", "topology-test.example.org/leaf"
-NAMES = ["a-0", "a-1", "b-0", "b-1"]
+ZONE, LEAF = "example.org/zone", "example.org/leaf"
+NAMES = ["cpu-0", "cpu-1", "gpu-0", "gpu-1"]
 Run = Callable[..., Json]
 
 
@@ -25,7 +29,7 @@ def label(kube: Kube, node: str, zone: str | None, leaf: str | None) -> None:
 
 @pytest.fixture(scope="module")
 def nodes(kube: Kube) -> Iterator[list[str]]:
-    """Two Nodes with labels: the first under l1, the second under l2."""
+    """Two Nodes, which lose the labels of these tests in the end."""
     found = sorted(item["metadata"]["name"] for item in kube.items("/api/v1/nodes"))[:2]
     yield found
     for name in found:
@@ -43,7 +47,7 @@ def cluster(kube: Kube, kubeconfig: str, namespace: str, version: str, nodes: li
             "resources": {"requests": {"cpu": "20m"}},
             "node_selector": {"kubernetes.io/hostname": node},
         }
-        for name, node in zip("ab", nodes, strict=True)
+        for name, node in zip(("cpu", "gpu"), nodes, strict=True)
     ]
     partitions = [{"name": "all", "nodes": "ALL", "default": True}]
     made = MiniSlurm(kube, kubeconfig, namespace, version, nodesets, partitions=partitions, **facts)
@@ -101,19 +105,19 @@ def test_labels_become_a_tree(mini: MiniSlurm, kube: Kube, nodes: list[str], top
     assert steps(predicted) == [
         ("write", f"topology.yaml in ConfigMap {mini.namespace}/slurm-topology", None),
         ("reconfigure", "slurmctld", None),
-        ("place", "a-[0-1]", "net:l1"),
-        ("place", "b-[0-1]", "net:l2"),
+        ("place", "cpu-[0-1]", "net:l1"),
+        ("place", "gpu-[0-1]", "net:l2"),
     ]
     assert predicted["api_calls"]["writes"] == 0
-    assert "\n      - switch: l1\n        nodes: a-[0-1]\n" in predicted["diff"][0]["after"]
+    assert "\n      - switch: l1\n        nodes: cpu-[0-1]\n" in predicted["diff"][0]["after"]
     assert set(places(mini).values()) == {""}
     found = topology(LABELS)
     assert steps(found) == steps(predicted)
     assert all(action["done"] for action in found["actions"])
-    assert places(mini) == {"a-0": "net:l1", "a-1": "net:l1", "b-0": "net:l2", "b-1": "net:l2"}
+    assert places(mini) == {"cpu-0": "net:l1", "cpu-1": "net:l1", "gpu-0": "net:l2", "gpu-1": "net:l2"}
     shown = mini.run("scontrol show topology net").stdout
     assert "SwitchName=root Level=2" in shown
-    assert "SwitchName=l2 Level=0 LinkSpeed=0 Nodes=b-[0-1]" in shown
+    assert "SwitchName=l2 Level=0 LinkSpeed=0 Nodes=gpu-[0-1]" in shown
     assert mini.run("cat /etc/slurm/topology.yaml").stdout == found["content"] == predicted["content"]
     assert mini.run("ls /tmp").stdout == ""  # the second slurmctld has left nothing
     assert_settled(topology, LABELS)
@@ -135,9 +139,9 @@ def test_a_switch_that_goes_is_left_first_and_slurmctld_starts_again(
     found = topology(LABELS)
     assert steps(found) == steps(predicted)
     assert [action[0] for action in steps(found)] == ["leave", "write", "reconfigure", "place"]
-    assert found["actions"][0]["target"] == "b-[0-1]"
+    assert found["actions"][0]["target"] == "gpu-[0-1]"
     assert found["actions"][0]["before"] == "net:l2"
-    assert places(mini)["b-0"] == "net:l3"
+    assert places(mini)["gpu-0"] == "net:l3"
     pod = f"/api/v1/namespaces/{mini.namespace}/pods/slurm-controller-0"
     mini.run("kill 1")  # the container starts again, with the state that was saved
     kube.wait(
@@ -147,7 +151,7 @@ def test_a_switch_that_goes_is_left_first_and_slurmctld_starts_again(
         what="slurmctld has started again",
     )
     mini.wait_for_nodes(*NAMES)
-    assert "Nodes=b-[0-1]" in mini.run("scontrol show topology net | grep SwitchName=l3").stdout
+    assert "Nodes=gpu-[0-1]" in mini.run("scontrol show topology net | grep SwitchName=l3").stdout
     assert_settled(topology, LABELS)
 
 
@@ -156,10 +160,10 @@ def test_a_node_without_labels_is_reported_and_usable(
 ) -> None:
     label(kube, nodes[1], None, "l3")
     found = topology(LABELS)
-    assert found["unplaced"] == {"net": "b-[0-1]"}
-    assert places(mini)["b-1"] == "net:unplaced"
-    assert "SwitchName=unplaced Level=0 LinkSpeed=0 Nodes=b-[0-1]" in mini.run("scontrol show topology net").stdout
-    mini.run("cd /tmp && srun -t 1 --mem=10 -w b-0 true && srun -t 1 --mem=10 -N4 true", on="a-0")
+    assert found["unplaced"] == {"net": "gpu-[0-1]"}
+    assert places(mini)["gpu-1"] == "net:unplaced"
+    assert "SwitchName=unplaced Level=0 LinkSpeed=0 Nodes=gpu-[0-1]" in mini.run("scontrol show topology net").stdout
+    mini.run("cd /tmp && srun -t 1 --mem=10 -w gpu-0 true && srun -t 1 --mem=10 -N4 true", on="cpu-0")
     label(kube, nodes[1], "z1", "l2")
 
 
@@ -167,8 +171,8 @@ def test_tree_and_blocks_in_one_file(mini: MiniSlurm, topology: Run) -> None:
     topology(BOTH)
     assert places(mini) == dict.fromkeys(NAMES[:2], "net:l1,nvlink:l1") | dict.fromkeys(NAMES[2:], "net:l2,nvlink:l2")
     shown = mini.run("scontrol show topology nvlink").stdout
-    assert "BlockName=l1 BlockIndex=0 Nodes=a-[0-1] BlockSize=2" in shown
-    assert "BlockName=l2 BlockIndex=1 Nodes=b-[0-1] BlockSize=2" in shown
+    assert "BlockName=l1 BlockIndex=0 Nodes=cpu-[0-1] BlockSize=2" in shown
+    assert "BlockName=l2 BlockIndex=1 Nodes=gpu-[0-1] BlockSize=2" in shown
     assert_settled(topology, BOTH)
 
 
@@ -176,8 +180,8 @@ def test_tree_and_blocks_in_one_file(mini: MiniSlurm, topology: Run) -> None:
     ("args", "words"),
     [
         (
-            {"topologies": [{"name": "net", "mapping": {"a-[0-1]": ["z1", "r1"], "b-[0-1]": ["z2", "r1"]}}]},
-            ["switch r1", "below z1 for a-0", "below z2 for b-0"],
+            {"topologies": [{"name": "net", "mapping": {"cpu-[0-1]": ["z1", "r1"], "gpu-[0-1]": ["z2", "r1"]}}]},
+            ["switch r1", "below z1 for cpu-0", "below z2 for gpu-0"],
         ),
         (
             {"topologies": [{"name": "nvlink", "type": "block", "labels": [LEAF], "block_sizes": [2, 6]}]},
@@ -185,10 +189,10 @@ def test_tree_and_blocks_in_one_file(mini: MiniSlurm, topology: Run) -> None:
         ),
         (
             {
-                "content": "- topology: t\n  tree:\n    switches:\n      - {switch: s, nodes: 'a-[0-1],x-7'}\n"
-                "      - {switch: r, nodes: 'a-1'}\n"
+                "content": "- topology: t\n  tree:\n    switches:\n      - {switch: s, nodes: 'cpu-[0-1],x-7'}\n"
+                "      - {switch: r, nodes: 'cpu-1'}\n"
             },
-            ["a-1 is in switch s and in switch r", "does not know x-7", "2 islands", "cluster_default"],
+            ["cpu-1 is in switch s and in switch r", "does not know x-7", "2 islands", "cluster_default"],
         ),
     ],
     ids=["two parents", "sizes", "a file of one's own"],
@@ -244,25 +248,88 @@ def test_a_topology_goes_as_a_whole(mini: MiniSlurm, kube: Kube, topology: Run) 
     assert_settled(topology, {"state": "absent"})
 
 
-def test_an_older_slurm(
-    kube: Kube, kubeconfig: str, nodes: list[str], _namespaces: Callable[[str], str], run_module: Run
-) -> None:
-    """topology.conf: nodes have no place of their own, and a node that is new to slurmctld needs a reconfigure."""
+@pytest.fixture
+def old(kube: Kube, kubeconfig: str, nodes: list[str], _namespaces: Callable[[str], str]) -> Iterator[MiniSlurm]:
     version = versions_there(kube)[-1]
     assert version < "25.05"
+    conf = {**ANYWHERE, "TopologyPlugin": "topology/tree"}
+    made = cluster(kube, kubeconfig, _namespaces("topology-old"), version, nodes, slurm_conf=conf)
+    yield made
+    kube.delete(f"/api/v1/namespaces/{made.namespace}")
+
+
+def test_an_older_slurm(old: MiniSlurm, kube: Kube, nodes: list[str], run_module: Run) -> None:
+    """topology.conf: nodes have no place of their own, and a node that is new to slurmctld needs a reconfigure."""
     label(kube, nodes[0], "z1", "l1")
     label(kube, nodes[1], "z1", "l2")
-    conf = {**ANYWHERE, "TopologyPlugin": "topology/tree"}
-    old = cluster(kube, kubeconfig, _namespaces("topology-old"), version, nodes, slurm_conf=conf)
     topology = runner(old, run_module)
     found = topology(LABELS)
     assert [step[0] for step in steps(found)] == ["write", "reconfigure"]
-    assert "SwitchName=l1 Nodes=a-[0-1]\n" in found["content"]
-    shown = old.run("scontrol show topology").stdout
-    assert "SwitchName=l1 Level=0 LinkSpeed=1 Nodes=a-[0-1]" in shown
+    assert "SwitchName=l1 Nodes=cpu-[0-1]\n" in found["content"]
+    shown = "SwitchName=l1 Level=0 LinkSpeed=1 Nodes=cpu-[0-1]"
+    assert shown in old.run("scontrol show topology").stdout
     assert_settled(topology, LABELS)
     failed = topology({"topologies": [{"name": "b", "type": "block", "labels": [LEAF]}]}, fails=True)
     assert failed["reason"] == "PluginNotSet"
     failed = topology(BOTH, fails=True)
     assert "25.05" in failed["msg"]
-    kube.delete(f"/api/v1/namespaces/{old.namespace}")
+    old.client().delete_nodes(["cpu-1"])
+    kube.delete(f"/api/v1/namespaces/{old.namespace}/pods/cpu-1")
+    old.wait_for_nodes("cpu-1")
+    if shown not in old.run("scontrol show topology").stdout:
+        (action,) = topology(LABELS)["actions"]
+        assert (action["kind"], action["why"].rpartition(" lacks ")[2]) == ("reconfigure", "cpu-1")
+    assert shown in old.run("scontrol show topology").stdout
+    assert_settled(topology, LABELS)
+
+
+FABRIC = """\
+Switch\t41 "S-1"\t\t# "MF0;leaf1:MQM9700/U1" enhanced port 0 lid 1 lmc 0
+[1]\t"S-3"[1]\t\t# "MF0;spine1:MQM9700/U1" lid 3 4xNDR
+Switch\t41 "S-2"\t\t# "MF0;leaf2:MQM9700/U1" enhanced port 0 lid 2 lmc 0
+[1]\t"S-3"[2]\t\t# "MF0;spine1:MQM9700/U1" lid 3 4xNDR
+Switch\t41 "S-3"\t\t# "MF0;spine1:MQM9700/U1" enhanced port 0 lid 3 lmc 0
+Ca\t1 "H-1"\t\t# "@FIRST@ mlx5_0"
+[1](b83f01) \t"S-1"[2]\t\t# lid 4 lmc 0 "MF0;leaf1:MQM9700/U1" lid 1 4xNDR
+Ca\t1 "H-2"\t\t# "@SECOND@ mlx5_0"
+[1](b83f02) \t"S-2"[2]\t\t# lid 5 lmc 0 "MF0;leaf2:MQM9700/U1" lid 2 4xNDR
+"""
+LAST = """\
+network (tree, default)
+  root    4 nodes  4 free  0 busy  0 away
+    z1    4 nodes  4 free  0 busy  0 away
+      l1  2 nodes  2 free  0 busy  0 away  cpu-[0-1]
+      l2  2 nodes  2 free  0 busy  0 away  gpu-[0-1]
+"""
+
+
+def test_the_examples_of_the_guide(
+    mini: MiniSlurm, kube: Kube, nodes: list[str], run_playbook: Callable[..., PlaybookResult], tmp_path: Path
+) -> None:
+    guide = (CHECKOUT / "docs/guides/topology.md").read_text(encoding="utf-8")
+    examples = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)]
+    tree, survey, blocks, tasks = examples
+    label(kube, nodes[0], "z1", "l1")
+    label(kube, nodes[1], "z1", "l2")
+    fabric, picture = tmp_path / "fabric.txt", tmp_path / "topology.svg"
+    fabric.write_text(FABRIC.replace("@FIRST@", nodes[0]).replace("@SECOND@", nodes[1]))
+    cluster = {"slurm_namespace": mini.namespace, "slurm_name": NAME}
+
+    def playbook(example: Json, **more: Any) -> str:
+        run = run_playbook("topology", extra_vars={**cluster, **example, **more})
+        return "\n".join(run.task("Show the topology").result["msg"])
+
+    told = playbook(tree)
+    assert "place gpu-[0-1]: nowhere to network:l2" in told
+    assert told.endswith(LAST.rstrip())
+    assert all(line.strip() in guide for line in LAST.splitlines())
+    assert "nvlink (block, block sizes 2)" in playbook(blocks)
+    assert "topology (tree, default)" in playbook(survey)
+    assert "would be changed" not in playbook({}, topology_state="show")
+    files = {"fabric_file": str(fabric), "picture": str(picture)}
+    play: Json = {"hosts": "localhost", "gather_facts": False, "tasks": tasks, "vars": {**cluster, **files}}
+    connection = {"group/slurm_ops.kubernetes.slurm": {"kubeconfig": "{{ slurm_kubeconfig }}"}}
+    done = run_playbook([{**play, "module_defaults": connection}])
+    assert "- switch: leaf2\n        nodes: gpu-[0-1]\n" in done.tasks[1].result["content"]
+    assert [task.changed for task in done.tasks] == [True, False, True, True]
+    assert "4 of 4 free" in picture.read_text(encoding="utf-8")
