@@ -138,7 +138,7 @@ options:
 notes:
   - The file is a key of the ConfigMap C(<name>-topology), which the roles of this collection mount and never change.
   - A Slurm before 25.05 also needs C(TopologyPlugin) in C(slurm_conf), and its nodes have no place of their own. There
-    a node that registered anew gets into the topology by a reconfigure, which the next run does.
+    any change of a node's place is a reconfigure.
   - Runs commands in the controller's Pod, so C(create) on C(pods/exec) is needed.
 seealso:
   - module: slurm_ops.kubernetes.topology_info

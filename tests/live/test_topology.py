@@ -259,7 +259,7 @@ def old(kube: Kube, kubeconfig: str, nodes: list[str], _namespaces: Callable[[st
 
 
 def test_an_older_slurm(old: MiniSlurm, kube: Kube, nodes: list[str], run_module: Run) -> None:
-    """topology.conf: nodes have no place of their own, and a node that is new to slurmctld needs a reconfigure."""
+    """topology.conf, and nodes have no place of their own."""
     label(kube, nodes[0], "z1", "l1")
     label(kube, nodes[1], "z1", "l2")
     topology = runner(old, run_module)
@@ -273,13 +273,15 @@ def test_an_older_slurm(old: MiniSlurm, kube: Kube, nodes: list[str], run_module
     assert failed["reason"] == "PluginNotSet"
     failed = topology(BOTH, fails=True)
     assert "25.05" in failed["msg"]
-    old.client().delete_nodes(["cpu-1"])
-    kube.delete(f"/api/v1/namespaces/{old.namespace}/pods/cpu-1")
-    old.wait_for_nodes("cpu-1")
-    if shown not in old.run("scontrol show topology").stdout:
-        (action,) = topology(LABELS)["actions"]
-        assert (action["kind"], action["why"].rpartition(" lacks ")[2]) == ("reconfigure", "cpu-1")
-    assert shown in old.run("scontrol show topology").stdout
+    # A run that was interrupted between the file and the reconfigure.
+    label(kube, nodes[0], "z1", "l9")
+    core, text = f"/api/v1/namespaces/{old.namespace}", topology(LABELS, check=True)["content"]
+    kube.patch(f"{core}/configmaps/slurm-topology", {"data": {"topology.conf": text}})
+    kube.patch(f"{core}/pods/slurm-controller-0", {"metadata": {"annotations": {"test": "nudge"}}})
+    kube.wait(lambda: old.run("cat /etc/slurm/topology.conf").stdout, lambda found: found == text, timeout=90)
+    (action,) = topology(LABELS)["actions"]
+    assert (action["kind"], action["why"].rpartition(": ")[2]) == ("reconfigure", "topology net has no l9")
+    assert "SwitchName=l9 Level=0 LinkSpeed=1 Nodes=cpu-[0-1]" in old.run("scontrol show topology").stdout
     assert_settled(topology, LABELS)
 
 
@@ -326,10 +328,9 @@ def test_the_examples_of_the_guide(
     assert "nvlink (block, block sizes 2)" in playbook(blocks)
     assert "topology (tree, default)" in playbook(survey)
     assert "would be changed" not in playbook({}, topology_state="show")
-    files = {"fabric_file": str(fabric), "picture": str(picture)}
-    play: Json = {"hosts": "localhost", "gather_facts": False, "tasks": tasks, "vars": {**cluster, **files}}
-    connection = {"group/slurm_ops.kubernetes.slurm": {"kubeconfig": "{{ slurm_kubeconfig }}"}}
-    done = run_playbook([{**play, "module_defaults": connection}])
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": tasks}
+    (tmp_path / "guide.yml").write_text(yaml.safe_dump([play]))
+    done = run_playbook(tmp_path / "guide", extra_vars={**cluster, "fabric_file": str(fabric), "picture": str(picture)})
     assert "- switch: leaf2\n        nodes: gpu-[0-1]\n" in done.tasks[1].result["content"]
     assert [task.changed for task in done.tasks] == [True, False, True, True]
     assert "4 of 4 free" in picture.read_text(encoding="utf-8")
