@@ -327,10 +327,14 @@ def test_the_examples_of_the_guide(
     assert all(line.strip() in guide for line in LAST.splitlines())
     assert "nvlink (block, block sizes 2)" in playbook(blocks)
     assert "topology (tree, default)" in playbook(survey)
-    assert "would be changed" not in playbook({}, topology_state="show")
+    shown = run_playbook("topology", extra_vars={**cluster, "topology_state": "show", "topology_svg": str(picture)})
+    assert [task.name for task in shown.changed] == ["Read what slurmctld has"]  # it has drawn
+    assert "topology (tree, default)" in "\n".join(shown.task("Show the topology").result["msg"])
     play = {"hosts": "localhost", "gather_facts": False, "tasks": tasks}
     (tmp_path / "guide.yml").write_text(yaml.safe_dump([play]))
+    (tmp_path / "look.yml").write_text(yaml.safe_dump([{**play, "tasks": tasks[-1:]}]))
     done = run_playbook(tmp_path / "guide", extra_vars={**cluster, "fabric_file": str(fabric), "picture": str(picture)})
     assert "- switch: leaf2\n        nodes: gpu-[0-1]\n" in done.tasks[1].result["content"]
     assert [task.changed for task in done.tasks] == [True, False, True, True]
+    assert not run_playbook(tmp_path / "look", extra_vars={**cluster, "picture": str(picture)}).changed
     assert "4 of 4 free" in picture.read_text(encoding="utf-8")

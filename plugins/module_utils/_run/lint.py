@@ -51,8 +51,11 @@ child=
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null; rm -rf "$dir"' EXIT
 trap 'exit 70' HUP INT TERM
 umask 077
-mkdir "$dir/state" && cp /etc/slurm/*.conf /etc/slurm/*.key "$dir" || exit 70
-rm -f "$dir"/topology.*
+mkdir "$dir/state" || exit 70
+for file in /etc/slurm/*; do
+  [ ! -f "$file" ] || cp "$file" "$dir" || exit 70
+done
+@REMOVE@
 port=$((20000 + $$ % 10000))
 @FILES@
 cat >>"$dir/slurm.conf" <<END_OF_OUR_OWN || exit 70
@@ -105,11 +108,13 @@ def lint(
 ) -> Verdict:
     """What slurmctld would say of ``files`` ({name: text} of /etc/slurm, slurm.conf among them).
 
-    Files that are not given are those of the running one, except topology.yaml and topology.conf. ``nodes`` are
-    NodeName lines of nodes that are not in slurm.conf (dynamic ones, of which there are ``max_nodes`` at most).
+    Files that are not given are those of the running one; a topology.yaml or topology.conf replaces either. ``nodes``
+    are NodeName lines of nodes that are not in slurm.conf (dynamic ones; there are ``max_nodes`` nodes in all).
     """
     texts = {**files, "slurm.conf": private_conf(files["slurm.conf"], nodes, max_nodes)}
     script = _SCRIPT.replace("@FILES@", "\n".join(_here(name, text) for name, text in sorted(texts.items())))
+    replaced = any(name.startswith("topology.") for name in files)
+    script = script.replace("@REMOVE@", 'rm -f "$dir"/topology.*' if replaced else "")
     script = script.replace("@OWN@", _OWN.strip()).replace("@PRIMARY@", PRIMARY)
     ended = exec_in_pod(
         kubernetes,

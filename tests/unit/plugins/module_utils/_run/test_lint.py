@@ -100,4 +100,6 @@ def test_texts_reach_the_files_as_they_are(tmp_path: Any, monkeypatch: pytest.Mo
     assert "\ntopology.yaml\n" not in seen[0]
     assert "SlurmctldHost=localhost(127.0.0.1)\n" in seen[0]
     assert f"StateSaveLocation={tmp_path}/tmp." in seen[0]
+    lint.lint(None, "ns", "pod", {"slurm.conf": CONF})  # type: ignore[arg-type]
+    assert "\ntopology.yaml\n" in seen[1]
     assert sorted(item.name for item in tmp_path.iterdir()) == ["bin", "etc"]
