@@ -246,6 +246,16 @@ def test_a_topology_goes_as_a_whole(mini: MiniSlurm, kube: Kube, topology: Run) 
     assert kube.find(f"/api/v1/namespaces/{mini.namespace}/configmaps/slurm-topology") is None
     assert "SwitchName" not in mini.run("scontrol show topology", check=False).stdout
     assert_settled(topology, {"state": "absent"})
+    # Of a cluster that is no more, as playbook destroy leaves it.
+    left = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "gone-topology"},
+        "data": {"topology.yaml": ""},
+    }
+    kube.apply(f"/api/v1/namespaces/{mini.namespace}/configmaps/gone-topology", left)
+    assert steps(topology({"state": "absent", "name": "gone"}))[0][0] == "remove"
+    assert kube.find(f"/api/v1/namespaces/{mini.namespace}/configmaps/gone-topology") is None
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import hostlist, slurm_conf, versions
@@ -153,11 +153,12 @@ class TopologyChange:
             return
         try:
             if kind in (planner.LEAVE, planner.PLACE):
+                known = self._known()
                 for action in actions:
-                    self._slurm.update_nodes(action.subject, topology_str=action.after)
-                    action.done = True
+                    action.done = True  # begun is done, so that it is put back: Slurm may do a part of it
+                    self._move(action, action.after, known)
             elif kind in (planner.WRITE, planner.REMOVE):
-                actions[0].done = True  # begun is done, so that it is put back
+                actions[0].done = True
                 self._write(self._text)
             else:
                 actions[0].done = True
@@ -165,69 +166,74 @@ class TopologyChange:
         except OperationError as error:
             raise self._put_back(error) from error
 
+    def _known(self) -> frozenset[str]:
+        return frozenset(str(item.get("name")) for item in self._slurm.nodes().items)
+
+    def _move(self, action: Action, place: str, known: frozenset[str]) -> None:
+        """Nodes that have gone meanwhile are left out: for one unknown name Slurm refuses the call."""
+        self._slurm.update_nodes([name for name in action.subject if name in known], topology_str=place)
+
     def _write(self, text: str | None) -> None:
         if not self._controller.write(text):
             return  # nobody to bring it to
         wanted = sha256(text)
+        # Where none is to be there may still be another: the fallback of role cluster, or one of slurm_extra_files.
+        unwanted = sha256(self._live.text if text is None else None)
 
-        def look() -> Seen:
+        def look() -> str:
             found = self._controller.look().hash
-            # Without our file there may be another one: the fallback of role cluster, or one of slurm_extra_files.
-            there = found == wanted if text is not None else found != sha256(self._live.text)
-            return Seen(() if there else [f"{self._controller.file} in Pod {self._controller.pod} is not the new one"])
+            there = found == wanted if text is not None else found != unwanted
+            return "" if there else f"{self._controller.file} in Pod {self._controller.pod} is not the new one"
 
         self._wait(look, "Bringing the file to the controller")
 
     def _reconfigure(self) -> None:
         self._slurm.reconfigure()
-        self._wait(self._look_taken, "Reading the new topology")
+        aside = _nodes_of(self._run.actions, planner.PLACE)
+        self._wait(lambda: self._differs(self._wanted.topologies, aside), "Reading the new topology")
 
-    def _look_taken(self) -> Seen:
-        """Whether slurmctld answers and has every node where it should be, apart from those that go there later."""
-        names = [item.name for item in self._wanted.topologies if item.kind != FLAT]
-        later = [name for action in self._run.actions if action.kind == planner.PLACE for name in action.subject]
-        try:
-            if not any(item.get("responding") for item in self._slurm.ping()):
-                return Seen(["slurmctld does not answer"])
-            shown = self._controller.look(names).shown
-        except OperationError as error:
-            return Seen([str(error)])
-        found = planner.difference(shown, self._wanted.topologies, later)
-        return Seen([f"slurmctld: {found}"] if found else ())
+    def _differs(self, topologies: Sequence[Topology], aside: Iterable[str]) -> str:
+        """What keeps slurmctld from having every node where it should be, ``aside`` from some; empty if nothing."""
+        if not any(item.get("responding") for item in self._slurm.ping()):
+            return "slurmctld does not answer"
+        shown = self._controller.look([item.name for item in topologies if item.kind != FLAT]).shown
+        found = planner.difference(shown, topologies, aside)
+        return f"slurmctld: {found}" if found else ""
 
     def _put_back(self, error: OperationError) -> OperationError:
-        """Undo what was done, last first; the error that tells both what went wrong and how the cluster is left."""
+        """Undo what was done; the error that tells both what went wrong and how the cluster is left.
+
+        Nodes come back from places that only the new file has before that file goes. The file comes back whether
+        slurmctld answers or not: a slurmctld that died of the new one starts again with the old.
+        """
         done = [action for action in self._run.actions if action.done and action.kind != saved_file.SAVE]
         failed = f"{error.msg.rstrip('.')}."
         try:
-            for action in reversed(done):
-                if action.kind == planner.PLACE:
-                    self._slurm.update_nodes(action.subject, topology_str=action.before)
-                    action.done = False
+            self._move_back(done, planner.PLACE)
             if any(action.kind in (planner.WRITE, planner.REMOVE) for action in done):
                 self._write(self._live.text)
+                self._wait(lambda: self._differs((), ()), "The start of slurmctld with the old file")
                 self._slurm.reconfigure()
-                self._wait(self._look_alive, "Reading the old topology again")
-            for action in done:
-                if action.kind == planner.LEAVE:
-                    self._slurm.update_nodes(action.subject, topology_str=action.before)
-                action.done = False
+                aside = _nodes_of(done, planner.LEAVE) | _nodes_of(done, planner.PLACE)
+                self._wait(lambda: self._differs(self._live.topologies, aside), "Reading the old topology again")
+            self._move_back(done, planner.LEAVE)
         except OperationError as second:
             return OperationError(
                 f"{failed} Putting the old topology back failed too: {second.msg}",
                 reason="NotPutBack",
                 hint=f"Look at the log of Pod {self._controller.pod}; the file is {self._controller.target}.",
             )
+        for action in done:
+            action.done = False
         return OperationError(
             f"{failed} The old topology is back.", reason=error.reason, remaining=error.remaining, hint=error.hint
         )
 
-    def _look_alive(self) -> Seen:
-        try:
-            alive = any(item.get("responding") for item in self._slurm.ping())
-        except OperationError as error:
-            return Seen([str(error)])
-        return Seen(() if alive else ["slurmctld does not answer"])
+    def _move_back(self, done: Sequence[Action], kind: str) -> None:
+        moves = [action for action in done if action.kind == kind]
+        known = self._known() if moves else frozenset()
+        for action in moves:
+            self._move(action, action.before, known)
 
     # --- wait and tell --------------------------------------------------------------------------------------------
 
@@ -247,7 +253,16 @@ class TopologyChange:
                 hint="Something else moves nodes as well; run again, or find it.",
             )
 
-    def _wait(self, look: Any, what: str) -> None:
+    def _wait(self, lacks: Callable[[], str], what: str) -> None:
+        """Wait until nothing lacks; what cannot be read now may be a slurmctld that just starts."""
+
+        def look() -> Seen:
+            try:
+                found = lacks()
+            except OperationError as error:
+                found = str(error)
+            return Seen([found] if found else ())
+
         wait_until(
             look,
             what,
@@ -267,6 +282,10 @@ class TopologyChange:
             "kept": compress(wanted.kept),
             "notes": wanted.notes,
         }
+
+
+def _nodes_of(actions: Iterable[Action], kind: str) -> frozenset[str]:
+    return frozenset(name for action in actions if action.kind == kind for name in action.subject)
 
 
 def _summary(item: Topology) -> dict[str, Any]:
