@@ -19,6 +19,7 @@ from .cluster import Cluster
 from .gres import AUTO_DETECT
 from .problems import Problems
 from .slurm_conf import Line
+from .topology import CONF
 from .versions import KEYS_SINCE, NEWEST
 from .worker import LOG_PATH, NODESET_GRES_CONF
 
@@ -62,7 +63,16 @@ def files(cluster: Cluster, problems: Problems) -> dict[str, str]:
         if name in OWN_FILES or name in result:
             problems.add(f"{cluster.at('extra_files')}.{name}", "is a file that the collection itself makes")
         result.setdefault(name, text)
+    if _needs_topology_conf(cluster):
+        # slurmctld starts with an empty file and not without one; module topology puts its own over it.
+        result.setdefault(CONF, "# Nothing is known of the topology yet: run the playbook topology.\n")
     return dict(sorted(result.items()))
+
+
+def _needs_topology_conf(cluster: Cluster) -> bool:
+    """Before 25.05 a TopologyPlugin of these kinds wants a topology.conf."""
+    plugins = [str(value) for key, value in cluster.slurm_conf.items() if str(key).lower() == "topologyplugin"]
+    return not cluster.version.at_least(25, 5) and plugins[:1] in (["topology/tree"], ["topology/block"])
 
 
 def script_name(kind: str, name: str) -> str:

@@ -52,11 +52,13 @@ def exec_in_pod(
     container: str | None = None,
     stdin: str | None = None,
     timeout: float = 60.0,
+    reads: bool = False,
 ) -> Finished:
     """Run ``command`` (no shell) in a container and return exit code and output.
 
-    ``timeout`` is in seconds for the whole of it; the command may go on running in the Pod when it is over. Raises
-    OperationError if it cannot be started or does not end; an exit code other than 0 is no error here.
+    ``reads``: the command changes nothing that lasts, and counts as a read. ``timeout`` is in seconds for the whole of
+    it; the command may go on running in the Pod when it is over. Raises OperationError if it cannot be started or does
+    not end; an exit code other than 0 is no error here.
     """
     target = f"Pod {namespace}/{pod}"
     query: list[tuple[str, str]] = [("command", part) for part in command]
@@ -68,7 +70,7 @@ def exec_in_pod(
     # A plain read first: it renews expired credentials, and its errors (no such Pod, no right) are well explained.
     if client.get(POD, namespace, pod) is None:
         raise OperationError(f"There is no {target} to run {command[0]} in.", reason="NotFound")
-    client.calls["exec"] += 1
+    client.calls["get" if reads else "exec"] += 1
     socket = _open(client.connection, path, min(timeout, 30.0), f"run {command[0]} in", target)
     try:
         return _talk(socket, stdin, begun + timeout, command, target)

@@ -179,6 +179,7 @@ class MiniSlurm:
         folders = {"run": "/run", "tmp": "/tmp", "state": "/var/spool/slurmctld", "log": "/var/log/slurm"}
         sources = [
             {"configMap": {"name": f"{NAME}-config", "items": slurm_file_modes(files)}},
+            {"configMap": {"name": f"{NAME}-topology", "optional": True}},
             {"secret": {"name": f"{NAME}-auth"}},
         ]
         container = {

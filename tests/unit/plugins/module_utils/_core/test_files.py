@@ -121,6 +121,15 @@ def test_older_slurm() -> None:
     )
 
 
+def test_an_older_slurm_with_a_topology_plugin_has_a_file_to_start_with() -> None:
+    tree = {"TopologyPlugin": "topology/tree"}
+    assert made(version="24.11", slurm_conf=tree)["topology.conf"].startswith("#")
+    assert made(version="24.11", slurm_conf=tree, extra_files={"topology.conf": "x"})["topology.conf"] == "x\n"
+    assert "topology.conf" not in made(version="24.11")
+    assert "topology.conf" not in made(version="24.11", slurm_conf={"TopologyPlugin": "topology/flat"})
+    assert "topology.conf" not in made(slurm_conf=tree)
+
+
 def test_a_newer_slurm_may_have_newer_keys() -> None:
     assert settings(version="27.05", slurm_conf={"BrandNewKey": 1})["BrandNewKey"] == "1"
     assert "Slurm knows no such key" in refused(slurm_conf={"BrandNewKey": 1})
