@@ -15,24 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import drains
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.jobs import Job
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import SlurmNode
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import NodeState
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.drain import plan_jobs
 
 REPLICA = "replica"
 NODE = "node"
 
-# What happens to running jobs on nodes that are to go.
-REFUSE, WAIT, REQUEUE, CANCEL = "refuse", "wait", "requeue", "cancel"
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job that holds nodes: running, suspended or completing."""
-
-    job_id: int
-    user: str
-    nodes: frozenset[str]
+REFUSE = "refuse"  # beside the policies of _plan/drain.py: change nothing while jobs run on nodes that are to go
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +67,13 @@ def victims(pool: Pool) -> list[Worker]:
     return sorted(leaving, key=lambda worker: worker.ordinal or 0, reverse=True)
 
 
+def is_kept(node: Worker | SlurmNode) -> bool:
+    """Whether its record outlives its Pod: a person has drained it, and would find that undone when it comes back."""
+    if node.state is None or drains.owner_of(node.reason) == drains.SLURM:
+        return False
+    return drains.is_foreign(node.state, node.reason)
+
+
 def plan_in(pools: Sequence[Pool], jobs: Sequence[Job], owner: str, on_running_jobs: str) -> list[Action]:
     """Return what makes NodeSets smaller or takes them away. Raises OperationError (RunningJobs) for policy refuse.
 
@@ -85,22 +86,18 @@ def plan_in(pools: Sequence[Pool], jobs: Sequence[Job], owner: str, on_running_j
         raise _refused(leaving, holding)
     actions: list[Action] = []
     for node, (pool, worker) in leaving.items():
-        if worker.state is not None and not worker.state.drain:
+        if worker.state is None or worker.state.drain:
+            continue
+        if not drains.is_foreign(worker.state, worker.reason):  # a person has taken it down: nothing runs on it
             why = f"{owner} scale-in: NodeSet {pool.name} {'removed' if pool.removed else f'to {pool.target}'}"
             actions.append(
                 Action("drain", node, why, before=worker.state.word, after="drained", stage="drain", subject=worker)
             )
-    if on_running_jobs in (REQUEUE, CANCEL):
-        for job in sorted(holding, key=lambda job: job.job_id):
-            nodes = ", ".join(sorted(job.nodes & leaving.keys()))
-            why = f"its node goes: {nodes}"
-            actions.append(
-                Action(on_running_jobs, f"job {job.job_id}", why, "running", None, stage="jobs", subject=job)
-            )
+    actions += plan_jobs(on_running_jobs, holding, leaving.keys(), "its node goes")
     for pool in pools:
         actions.extend(_smaller(pool))
     for node, (pool, worker) in leaving.items():
-        if worker.state is not None and worker.dynamic:
+        if worker.state is not None and worker.dynamic and not is_kept(worker):
             why = f"NodeSet {pool.name} no longer has it"
             actions.append(Action("forget", node, why, "registered", None, stage="forget", subject=worker))
     return actions

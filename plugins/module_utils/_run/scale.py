@@ -11,29 +11,28 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import hostlist
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import drains
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.jobs import Job
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.members import members
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import (
     CLUSTER,
     NODESET,
+    SlurmNode,
     Snapshot,
     snapshot,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import scale as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import NODE, REPLICA, Job, Pool, Worker
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.drain import CANCEL, REQUEUE
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import NODE, REPLICA, Pool, Worker
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import Declared, Registered, findings
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import PODS, WORKLOADS
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, Trouble, wait_until
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.values import words
 
-OWNER = "k8s:"
 STATEFULSET, DAEMONSET, _DEPLOYMENT = WORKLOADS
-# States in which a job holds its nodes.
-HOLDING = frozenset({"RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "STOPPED", "SIGNALING", "STAGE_OUT"})
 # What is not as declared gets so long to become so before the wait gives up: a node may still be registering.
 GRACE = 20.0
 
@@ -47,14 +46,8 @@ class NodeSetScale:
         self._namespace: str = run.params["namespace"]
         self._kubernetes = run.kubernetes
         self._wanted: Mapping[str, Mapping[str, Any]] = {item["name"]: item for item in run.params["nodesets"]}
-        self._slurm_client: SlurmClient | None = None
+        self._draining = Draining(run)
         self._pools: Sequence[Pool] = ()
-
-    @property
-    def _slurm(self) -> SlurmClient:
-        if self._slurm_client is None:
-            self._slurm_client = client_of(self._kubernetes, self._params, self._run.slurm_calls)
-        return self._slurm_client
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
@@ -70,10 +63,10 @@ class NodeSetScale:
         actions: list[Action] = []
         if self._params["direction"] != "out":
             leaving = any(planner.victims(pool) or pool.removed for pool in self._pools)
-            jobs = self._jobs() if leaving else ()
-            actions += planner.plan_in(self._pools, jobs, OWNER, self._params["on_running_jobs"])
+            jobs = self._holding() if leaving else ()
+            actions += planner.plan_in(self._pools, jobs, drains.OWNER, self._params["on_running_jobs"])
         if self._params["direction"] != "in":
-            actions += planner.plan_out(self._pools, OWNER)
+            actions += planner.plan_out(self._pools, drains.OWNER)
         return actions
 
     def _is_to_shrink(self, workload: Mapping[str, Any]) -> bool:
@@ -98,7 +91,7 @@ class NodeSetScale:
         return snapshot(
             workloads=workloads,
             pods=self._kubernetes.list(PODS, self._namespace, labels=label),
-            slurm_nodes=self._slurm.nodes().items,
+            slurm_nodes=self._draining.slurm.nodes().items,
         )
 
     def _pools_of(self, workloads: Sequence[Mapping[str, Any]], seen: Snapshot) -> list[Pool]:
@@ -118,12 +111,8 @@ class NodeSetScale:
             removed=wanted is None and bool(self._params["prune"]),
         )
 
-    def _jobs(self) -> list[Job]:
-        return [
-            Job(int(raw["job_id"]), str(raw.get("user_name") or raw.get("user_id")), frozenset(hostlist.expand(nodes)))
-            for raw in self._slurm.jobs().items
-            if (nodes := str(raw.get("nodes") or "")) and not HOLDING.isdisjoint(words(raw.get("job_state")))
-        ]
+    def _holding(self) -> list[Job]:
+        return [job for job in self._draining.jobs() if job.holding]
 
     # --- act ------------------------------------------------------------------------------------------------------
 
@@ -131,27 +120,16 @@ class NodeSetScale:
         """Carry out one step; before a size is lowered, wait until nothing runs on what goes."""
         kind = actions[0].kind
         if kind == "drain":
-            for reason in sorted({action.why for action in actions}):
-                same = [action.target for action in actions if action.why == reason]
-                self._slurm.update_nodes(same, state="DRAIN", reason=reason)
+            self._draining.drain(actions)
         elif kind == "undrain":
-            self._slurm.update_nodes([action.target for action in actions], state="UNDRAIN")
-        elif kind in (planner.CANCEL, planner.REQUEUE):
-            self._end_jobs(kind, actions)
+            self._draining.undrain(actions)
+        elif kind in (CANCEL, REQUEUE):
+            self._draining.end_jobs(kind, actions)
         elif kind in ("scale", "remove"):
             self._resize(actions[0].subject, remove=kind == "remove")
+            actions[0].done = True
         elif kind == "forget":
-            self._forget([action.target for action in actions])
-        for action in actions:
-            action.done = True
-
-    def _end_jobs(self, kind: str, actions: Sequence[Action]) -> None:
-        running = {job.job_id for job in self._jobs()}
-        numbers = [action.subject.job_id for action in actions if action.subject.job_id in running]
-        if kind == planner.CANCEL:
-            self._slurm.cancel_jobs(numbers)
-        elif numbers:
-            self._slurm.requeue_jobs(numbers)
+            self._forget(actions)
 
     def _resize(self, pool: Pool, *, remove: bool) -> None:
         leaving = [worker.node for worker in planner.victims(pool) if worker.state is not None]
@@ -165,45 +143,41 @@ class NodeSetScale:
             self._kubernetes.patch(resource, self._namespace, pool.name, change)
 
     def _wait_drained(self, pool: Pool, nodes: Sequence[str]) -> None:
-        """Fails closed: a node that Slurm no longer lists is gone, anything but drained keeps us waiting."""
-
-        def look() -> Seen:
-            states = snapshot(slurm_nodes=self._slurm.nodes().items).slurm_nodes
-            busy = [node for node in nodes if node in states and not states[node].state.drained]
-            if not busy:
-                return Seen()
-            holders = [job for job in self._jobs() if not job.nodes.isdisjoint(busy)]
-            held = [f"job {job.job_id} of {job.user} on {', '.join(sorted(job.nodes & set(busy)))}" for job in holders]
-            return Seen(held or [f"{node} is {states[node].state.word}" for node in busy])
-
-        wait_until(
-            look,
+        self._draining.wait_drained(
+            nodes,
             f"Draining {len(nodes)} node(s) of NodeSet {pool.name}",
             timeout=self._params["wait_timeout"],
-            interval=self._params["wait_sleep"],
-            progress=self._run.progress,
+            hint="They stay drained, nothing was removed; run again to go on, or with the old size to give them back.",
+            may_be_gone=True,
         )
 
-    def _forget(self, nodes: Sequence[str]) -> None:
+    def _forget(self, actions: Sequence[Action]) -> None:
         """Delete records once their Pods are gone; a slurmd that still runs would register again."""
-        names = set(nodes)
+        names = {action.target for action in actions}
         label = f"{CLUSTER}={self._params['name']},{NODESET}"
+        known: Mapping[str, SlurmNode] = {}
 
         def look() -> Seen:
-            seen = snapshot(
-                pods=self._kubernetes.list(PODS, self._namespace, labels=label), slurm_nodes=self._slurm.nodes().items
-            )
+            nonlocal known
+            pods = self._kubernetes.list(PODS, self._namespace, labels=label)
+            seen = snapshot(pods=pods, slurm_nodes=self._draining.slurm.nodes().items)
+            known = seen.slurm_nodes
             return Seen([f"Pod {pod.name} is there" for node, pod in seen.pod_of.items() if node in names])
 
         wait_until(
             look,
-            f"The end of the Pods of {len(nodes)} node(s)",
+            f"The end of the Pods of {len(names)} node(s)",
             timeout=self._params["wait_timeout"],
             interval=self._params["wait_sleep"],
             progress=self._run.progress,
         )
-        known = snapshot(slurm_nodes=self._slurm.nodes().items).slurm_nodes
-        self._slurm.delete_nodes([node for node in nodes if node in known])
+        # A drain that a person set meanwhile outlives the Pod.
+        kept = [action for action in actions if (node := known.get(action.target)) and planner.is_kept(node)]
+        self._draining.drop(kept)
+        going = [action for action in actions if action not in kept]
+        self._draining.slurm.delete_nodes([action.target for action in going if action.target in known])
+        for action in going:
+            action.done = True
 
     # --- wait -----------------------------------------------------------------------------------------------------
 
@@ -260,15 +234,8 @@ class NodeSetScale:
 
 def _workers(name: str, kind: str, seen: Snapshot) -> list[Worker]:
     """Nodes of a NodeSet: its Pods, and the records that are left of Pods that are gone."""
-    pods = {pod.name: pod for pod in seen.pods if pod.nodeset == name and not pod.deleting}
-    node_of = {pod.name: node for node, pod in seen.pod_of.items()}
-    members = {node_of.get(pod, pod): pod for pod in pods}
-    # The NodeSet's name is a feature of each of its nodes.
-    members |= {
-        node.name: "" for node in seen.slurm_nodes.values() if name in node.features and node.name not in members
-    }
     found = []
-    for node, pod in sorted(members.items()):
+    for node, pod in members(seen, name).items():
         record = seen.slurm_nodes.get(node)
         found.append(
             Worker(
