@@ -113,7 +113,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import hostlist, jobs
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import jobs
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import (
     ARGS_CLUSTER,
     ARGS_KUBERNETES,
@@ -122,6 +122,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.argument
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, report
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import ARGS_SLURM
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.targets import hostlist_option
 
 ARGUMENTS = (
     ARGS_KUBERNETES
@@ -142,7 +143,7 @@ ARGUMENTS = (
 def read(run: Run) -> Mapping[str, Any]:
     """Read and filter."""
     params = run.params
-    nodes = None if params["nodes"] is None else {name for item in params["nodes"] for name in hostlist.expand(item)}
+    nodes = None if params["nodes"] is None else hostlist_option(params["nodes"])
     wanted = jobs.Filter(
         job_ids=_set(params["job_ids"]),
         users=_set(params["users"]),

@@ -10,14 +10,17 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import sign
 
+from .support.guides import inventory_of, playbook_of
 from .support.kube import Json, Kube
 from .support.minislurm import NAME, MiniSlurm, is_ready, versions_there
+from .support.playbook import NO_INVENTORY, PlaybookResult
 
 NODESETS: list[Json] = [
     {"name": "cpu", "replicas": 3, "cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}},
@@ -283,6 +286,28 @@ def test_nodes_are_cordoned_and_only_ours_are_uncordoned(drains: Drains, kube: K
         kube.patch(path, {"spec": {"unschedulable": None}})
     failed = drains.module(kubernetes_nodes=["nowhere"], reason="x", fails=True)
     assert (failed["reason"], failed["remaining"]) == ("UnknownNode", ["nowhere"])
+
+
+def test_the_examples_of_the_guide(drains: Drains, run_playbook: Callable[..., PlaybookResult], tmp_path: Path) -> None:
+    job = drains.job("cpu-2")
+    done = run_playbook(playbook_of("drain.md", drains.mini, tmp_path), inventory=NO_INVENTORY)
+    assert [task.changed for task in done.tasks] == [True, True, False, False, True, True, True]
+    assert actions(done.tasks[1].result) == [("drain", "cpu-2"), ("cancel", f"job {job}")]
+    assert len(done.tasks[2].result["nodes"]) == 3
+
+
+def test_the_playbooks(drains: Drains, run_playbook: Callable[..., PlaybookResult], tmp_path: Path) -> None:
+    inventory = inventory_of(drains.mini, tmp_path)
+    wanted = {"drain_nodes": "cpu-[0,2]", "drain_nodeset": "", "drain_reason": "fans", "drain_wait_timeout": "60"}
+    predicted = run_playbook("drain", inventory=inventory, extra_vars=wanted, check=True)
+    assert predicted.tasks[-1].result["msg"].startswith("Would drain: cpu-[0,2].")
+    done = run_playbook("drain", inventory=inventory, extra_vars=wanted)
+    assert done.tasks[-1].result["msg"] == (
+        "Drained: cpu-[0,2]. Empty now: cpu-[0,2]. Jobs still run on: none. Drained by somebody else and left alone: none."
+    )
+    assert run_playbook("drain", inventory=inventory, extra_vars=wanted).changed == []
+    back = run_playbook("undrain", inventory=inventory, extra_vars={"undrain_nodeset": "cpu", "undrain_nodes": ""})
+    assert back.tasks[-1].result["msg"] == "Given back: cpu-[0,2]. Left alone: none."
 
 
 def test_an_older_slurm(older: MiniSlurm, run_module: Callable[..., Json]) -> None:

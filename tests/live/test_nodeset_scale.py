@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from .support.guides import inventory_of, playbook_of
 from .support.kube import Json, Kube
 from .support.minislurm import NAME, MiniSlurm, versions_there
+from .support.playbook import NO_INVENTORY, PlaybookResult
 
 SMALL: Json = {"cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}}
 NODESETS: list[Json] = [
@@ -210,6 +213,26 @@ def test_an_interrupted_scale_in_of_kind_node_goes_on(
         kube.patch(path, {"spec": {"unschedulable": None}})
     gone = scale({"name": "metal", "replicas": 0}, direction="in")
     assert [kind for kind, target in actions(gone)] == ["drain", "leave", "forget"]
+
+
+def test_the_examples_of_the_guide_and_the_playbook(
+    mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult], tmp_path: Path
+) -> None:
+    done = run_playbook(playbook_of("scale.md", mini, tmp_path), inventory=NO_INVENTORY)
+    assert all(task.changed for task in done.tasks)
+    assert nodes(mini).keys() == {"cpu-0", "cpu-1"}
+
+    inventory = inventory_of(mini, tmp_path)
+    wanted = {"scale_nodeset": "cpu", "scale_replicas": "1", "scale_include": "", "scale_exclude": ""}
+    predicted = run_playbook("scale", inventory=inventory, extra_vars=wanted, check=True)
+    assert predicted.tasks[-1].result["msg"].startswith("NodeSet cpu would have 1 nodes; found 2")
+    done = run_playbook("scale", inventory=inventory, extra_vars=wanted)
+    assert done.tasks[-1].result["msg"].startswith("NodeSet cpu has 1 nodes; found 2, ready 1, drained 0.")
+    assert run_playbook("scale", inventory=inventory, extra_vars=wanted).changed == []
+    grown = run_playbook("scale", inventory=inventory, extra_vars={"scale_nodeset": "metal", "scale_replicas": 1})
+    assert grown.tasks[-1].result["msg"].startswith("NodeSet metal has 1 nodes; found 0, ready 1")
+    none = run_playbook("scale", inventory=inventory, extra_vars={"scale_nodeset": "metal", "scale_replicas": 0})
+    assert none.tasks[-1].result["msg"].startswith("NodeSet metal has 0 nodes")
 
 
 def test_an_older_slurm(older: MiniSlurm, run_module: Callable[..., Json], machines: list[str]) -> None:

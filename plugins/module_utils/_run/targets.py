@@ -84,7 +84,7 @@ def read_targets(run: Run, draining: Draining, *, pods: bool = False, kubernetes
         slurm_nodes=draining.slurm.nodes().items,
     )
     if by == "nodes":
-        names = [name for item in params["nodes"] for name in hostlist.expand(item)]
+        names = hostlist_option(params["nodes"])
         require_known(names, seen.slurm_nodes)
     elif by == "nodeset":
         names = _of_nodeset(run, seen, params["nodeset"])
@@ -93,6 +93,11 @@ def read_targets(run: Run, draining: Draining, *, pods: bool = False, kubernetes
     else:
         names = sorted(seen.slurm_nodes)
     return Targets([seen.slurm_nodes[name] for name in dict.fromkeys(names)], seen)
+
+
+def hostlist_option(items: Sequence[str]) -> list[str]:
+    """The names of an option that takes host lists. Ansible cuts a text at its commas, also inside of brackets."""
+    return hostlist.expand(",".join(items))
 
 
 def _of_nodeset(run: Run, seen: Snapshot, nodeset: str) -> list[str]:
