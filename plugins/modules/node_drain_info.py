@@ -61,7 +61,7 @@ nodes:
       reason_at: 1795258652
       jobs: [{job_id: 7, user: ann, partition: cpu, state: RUNNING, time_left: 12000}]
       note: null
-      since: "2026-11-21T10:17:32Z"
+      since: "2026-11-21T10:57:32Z"
       nodeset: cpu
       kubernetes_node: node1
 drained:

