@@ -83,8 +83,8 @@ options:
       - What happens when jobs run on nodes that are to go.
       - V(refuse) changes nothing and names the jobs.
       - V(wait) drains and waits for their end, for at most O(wait_timeout); after that the nodes stay drained.
-      - V(requeue) and V(cancel) drain and then put the jobs back into the queue or cancel them. Requeueing needs Slurm
-        26.05.
+      - V(requeue) and V(cancel) drain and then put the jobs back into the queue or cancel them. Jobs that cannot be
+        requeued are waited for. Before Slurm 26.05, C(scontrol) in the controller's Pod requeues.
     type: str
     choices: [refuse, wait, requeue, cancel]
     default: refuse

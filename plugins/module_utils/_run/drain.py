@@ -73,8 +73,7 @@ class NodeDrain:
         if self._policy != planner.WAIT:
             waited = self._targets.names
             holding = jobs.holders(self._draining.jobs(), waited)
-            why = f"if it still runs after {self._params['wait_timeout']} s, on"
-            actions += planner.plan_jobs(self._policy, holding, waited, why)
+            actions += planner.plan_jobs(self._policy, holding, waited, self._why())
         return actions
 
     def _plan_undrain(self) -> list[Action]:
@@ -158,13 +157,15 @@ class NodeDrain:
         for line in planner.not_requeueable(holding, names, time.time()) if self._policy == planner.REQUEUE else ():
             self._run.warn(f"Not requeued, because it cannot be: {line}.")
         planned = {action.subject.job_id: action for action in self._run.actions if action.stage == planner.JOBS}
-        why = f"still ran after {self._params['wait_timeout']} s, on"
         actions = [
             planned.get(action.subject.job_id, action)
-            for action in planner.plan_jobs(self._policy, holding, names, why)
+            for action in planner.plan_jobs(self._policy, holding, names, self._why())
         ]
         self._run.actions += [action for action in actions if action.subject.job_id not in planned]
         self._draining.end_jobs(self._policy, actions)
+
+    def _why(self) -> str:
+        return f"still there after {self._params['wait_timeout']} s"
 
     # --- tell -----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.jobs import Job
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import SlurmNode, snapshot
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import INFORMATION
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.drain import CANCEL
@@ -25,12 +26,14 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module i
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, Trouble, wait_until
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.errors import SlurmError
 
 # Requeueing over REST came with this data_parser (Slurm 26.05).
 REQUEUE_PARSER = "v0.0.45"
 # What may come back while we wait: slurmrestd or slurmctld restarting, the API server being replaced.
 PASSING = frozenset({"SlurmUnreachable", "ControllerUnreachable", "Unreachable"})
 LOST = 5.0  # seconds for which a drain must be gone before the wait for it gives up
+BROKEN = 60.0  # seconds for which Slurm must answer with errors of its own
 UNKNOWN = 60.0  # seconds for which Slurm must not know a node; slurmctld may be reading its state
 
 
@@ -161,17 +164,9 @@ class Draining:
         ``may_be_gone`` a node that Slurm no longer lists is done.
         """
 
-        def look() -> Seen:
-            try:
-                return self._look(nodes, may_be_gone)
-            except OperationError as error:
-                if error.reason not in PASSING:
-                    raise
-                return Seen([f"Slurm does not answer: {error.msg}"])
-
         try:
             wait_until(
-                look,
+                patient(lambda: self._look(nodes, may_be_gone)),
                 what,
                 timeout=timeout,
                 interval=self._run.params["wait_sleep"],
@@ -208,6 +203,30 @@ class Draining:
         remaining += [f"{node} is {known[node].state.word}" for node in sorted(busy - held)]
         remaining += [f"{node} is not known to Slurm" for node in missing]
         return Seen(remaining, troubles)
+
+
+def patient(look: Callable[[], Seen]) -> Callable[[], Seen]:
+    """A look that takes a Slurm that does not answer for one that will again: the wait's own end is soon enough."""
+
+    def looked() -> Seen:
+        try:
+            return look()
+        except OperationError as error:
+            grace = _grace(error)
+            if not grace:
+                raise
+            said = f"Slurm does not answer: {error.msg}"
+            return Seen([said], [Trouble("no answer", said, grace, error.reason, error.hint)])
+
+    return looked
+
+
+def _grace(error: OperationError) -> float:
+    if error.reason in PASSING:
+        return INFORMATION
+    # What a slurmctld that is going down answers to a read may be any error, such as Connection reset by peer.
+    is_broken = isinstance(error, SlurmError) and error.status >= 500 and error.reason != "TokenRefused"
+    return BROKEN if is_broken else 0
 
 
 def _drained_for(reason: str) -> Callable[[SlurmNode], bool]:

@@ -25,7 +25,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.drain i
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.membership import Place, choose
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import NODE, REPLICA, Pool
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import Declared, Registered, findings
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining, patient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS, WORKLOADS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.places import is_wanted, places_of, workers_of
@@ -201,7 +201,7 @@ class NodeSetScale:
             return Seen([f"Pod {pod.name} is there" for node, pod in there.items() if node in names])
 
         wait_until(
-            look,
+            patient(look),
             f"The end of the Pods of {len(names)} node(s)",
             timeout=self._params["wait_timeout"],
             interval=self._params["wait_sleep"],
@@ -223,7 +223,7 @@ class NodeSetScale:
         if not self._waits():
             return
         wait_until(
-            self._look_registered,
+            patient(self._look_registered),
             f"The registration of {', '.join(sorted(self._wanted))}",
             timeout=self._params["wait_timeout"],
             interval=self._params["wait_sleep"],

@@ -18,6 +18,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import d
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.drain import NodeDrain
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.errors import SlurmError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import GivenToken
 
 from .._slurm.fake_slurm import Slurm
@@ -244,6 +245,27 @@ def test_a_slurm_that_stays_away_ends_the_wait_in_time(slurm: Slurm, clock: Cloc
     assert caught.value.reason == "Timeout"
     assert "Slurm does not answer" in caught.value.msg
     assert clock.now < 120
+
+
+@pytest.mark.parametrize(("seconds", "reason"), [(30, ""), (100, "SlurmRefused")])
+def test_a_slurm_that_breaks_off_may_be_going_down(slurm: Slurm, clock: Clock, seconds: int, reason: str) -> None:
+    slurm.job(7, "w-0")
+
+    def broken(_method: str, _path: str) -> None:
+        raise SlurmError("Connection reset by peer", status=500, number=0, reason="SlurmRefused")
+
+    def up() -> None:
+        slurm.before = lambda _method, _path: None
+        slurm.end(7)
+
+    clock.events += [(5, lambda: setattr(slurm, "before", broken)), (5 + seconds, up)]
+    run, work = prepared(nodes=["w-0"], wait_timeout=300)
+    if reason:
+        with pytest.raises(OperationError) as caught:
+            carried_out(run, work)
+        assert caught.value.reason == reason
+    else:
+        assert carried_out(run, work)["drained"] == ["w-0"]
 
 
 def test_other_errors_end_the_wait_at_once(slurm: Slurm, clock: Clock) -> None:
