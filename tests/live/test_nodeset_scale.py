@@ -225,15 +225,15 @@ def test_the_examples_of_the_guide_and_the_playbook(
     inventory = inventory_of(mini, tmp_path)
     wanted = {"scale_nodeset": "cpu", "scale_replicas": "1", "scale_include": "", "scale_exclude": ""}
     predicted = run_playbook("scale", inventory=inventory, extra_vars=wanted, check=True)
-    told = ["NodeSet cpu would have 1 nodes", "found 2, ready 2, drained 0"]
+    told = ["cpu would have 1 nodes", "found 2, ready 2, drained 0"]
     assert predicted.tasks[-1].result["msg"][:2] == told
     done = run_playbook("scale", inventory=inventory, extra_vars=wanted)
-    assert done.tasks[-1].result["msg"][:2] == ["NodeSet cpu has 1 nodes", "found 2, ready 1, drained 0"]
+    assert done.tasks[-1].result["msg"][:2] == ["cpu has 1 nodes", "found 2, ready 1, drained 0"]
     assert run_playbook("scale", inventory=inventory, extra_vars=wanted).changed == []
     for size, found in ((1, 0), (0, 1)):
         variables = {"scale_nodeset": "metal", "scale_replicas": size}
         told = run_playbook("scale", inventory=inventory, extra_vars=variables).tasks[-1].result["msg"]
-        assert told[:2] == [f"NodeSet metal has {size} nodes", f"found {found}, ready {size}, drained 0"]
+        assert told[:2] == [f"metal has {size} nodes", f"found {found}, ready {size}, drained 0"]
 
 
 def test_an_older_slurm(older: MiniSlurm, run_module: Callable[..., Json], machines: list[str]) -> None:

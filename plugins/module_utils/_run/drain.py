@@ -152,7 +152,9 @@ class NodeDrain:
         )
 
     def _end_jobs(self, names: Sequence[str]) -> None:
-        """What still runs, also what had begun between our look and the drain."""
+        """What still runs, also what had begun between our look and the drain; not where somebody lifted the drain."""
+        known = self._draining.nodes()
+        names = [name for name in names if name in known and known[name].state.drain]
         holding = jobs.holders(self._draining.jobs(), names)
         for line in planner.not_requeueable(holding, names, time.time()) if self._policy == planner.REQUEUE else ():
             self._run.warn(f"Not requeued, because it cannot be: {line}.")

@@ -218,6 +218,17 @@ def test_who_gives_a_node_back_ends_the_wait(slurm: Slurm, clock: Clock) -> None
     assert clock.now < 25
 
 
+def test_jobs_on_a_node_that_somebody_gave_back_are_not_ended(slurm: Slurm, clock: Clock) -> None:
+    slurm.job(7, "w-0")
+    slurm.job(8, "w-1")
+    clock.events.append((57, lambda: slurm.nodes["w-0"].update(state=["MIXED"], reason="")))
+    run, work = prepared(nodes=["w-[0-1]"], on_running_jobs="cancel")
+    with pytest.raises(OperationError) as caught:
+        carried_out(run, work)
+    assert caught.value.reason == "DrainLost"
+    assert slurm.written[1:] == [("DELETE", "jobs/", {"jobs": ["8"]})]
+
+
 def test_a_slurm_that_restarts_is_waited_for(slurm: Slurm, clock: Clock) -> None:
     slurm.job(7, "w-0")
 
