@@ -23,6 +23,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.members
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import NODESET, Snapshot
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.membership import ENDLESS, Place
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import REPLICA, SCALE_IN, Worker
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import Registered
 
 # Whom Kubernetes would take first, as ReplicaSets have it.
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -116,3 +117,19 @@ def workers_of(name: str, kind: str, size: int, seen: Snapshot, places: Sequence
 def _ordinal(nodeset: str, node: str) -> int | None:
     match = re.fullmatch(rf"{re.escape(nodeset)}-(\d+)", node)
     return int(match[1]) if match else None
+
+
+def present_of(name: str, seen: Snapshot) -> tuple[list[Registered], dict[str, str]]:
+    """The nodes of a NodeSet that have registered, and {node: what its Pod lacks, empty when it is ready}."""
+    node_of = {pod.name: node for node, pod in seen.pod_of.items()}
+    pods: dict[str, str] = {}
+    nodes: list[Registered] = []
+    for pod in seen.pods:
+        if pod.nodeset != name or pod.deleting:
+            continue
+        node = node_of.get(pod.name, pod.name)
+        pods[node] = "" if pod.ready else pod.problem or "not ready"
+        record = seen.slurm_nodes.get(node)
+        if record is not None:
+            nodes.append(Registered(node, record.state, record.reason, record.cpus, record.memory_mib, record.gres))
+    return nodes, pods

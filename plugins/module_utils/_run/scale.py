@@ -24,11 +24,16 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.drain import CANCEL, REQUEUE
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.membership import Place, choose
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import NODE, REPLICA, Pool
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import Declared, Registered, findings
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import Declared, findings
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining, patient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS, WORKLOADS
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.places import is_wanted, places_of, workers_of
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.places import (
+    is_wanted,
+    places_of,
+    present_of,
+    workers_of,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, Trouble, wait_until
 
 STATEFULSET, DAEMONSET, _DEPLOYMENT = WORKLOADS
@@ -247,7 +252,7 @@ class NodeSetScale:
             workload = there.get(name)
             if workload is None:
                 raise self._not_there(name)
-            for finding in findings(self._declared(workload, wanted), *_present(name, seen)):
+            for finding in findings(self._declared(workload, wanted), *present_of(name, seen)):
                 remaining.append(f"{finding.subject}: {finding.text}")
                 if finding.final:
                     text = f"{finding.subject}  {finding.text}"
@@ -287,7 +292,7 @@ class NodeSetScale:
         return {"nodesets": [self._told(pool) for pool in self._pools]}
 
     def _told(self, pool: Pool) -> Mapping[str, Any]:
-        nodes, pods = _present(pool.name, self._seen)
+        nodes, pods = present_of(pool.name, self._seen)
         places = self._places.get(pool.name)
         known = [node for node in nodes if not pods[node.node]]
         desired = len(pool.membership.after) if pool.membership else pool.target
@@ -306,18 +311,3 @@ class NodeSetScale:
                 {"kubernetes_node": place.name, "why": place.why_not} for place in places or () if place.why_not
             ],
         }
-
-
-def _present(name: str, seen: Snapshot) -> tuple[list[Registered], dict[str, str]]:
-    node_of = {pod.name: node for node, pod in seen.pod_of.items()}
-    pods: dict[str, str] = {}
-    nodes: list[Registered] = []
-    for pod in seen.pods:
-        if pod.nodeset != name or pod.deleting:
-            continue
-        node = node_of.get(pod.name, pod.name)
-        pods[node] = "" if pod.ready else pod.problem or "not ready"
-        record = seen.slurm_nodes.get(node)
-        if record is not None:
-            nodes.append(Registered(node, record.state, record.reason, record.cpus, record.memory_mib, record.gres))
-    return nodes, pods
