@@ -73,7 +73,8 @@ def choose(
     there = {place.name: place for place in places}
     _require(nodeset, there, include, exclude)
     members = {place.name for place in places if place.member}
-    after = (members | set(include)) - set(exclude)
+    unwanted = set(exclude)
+    after = (members | set(include)) - unwanted
     if replicas is not None and len(after) > replicas:
         removable = sorted((there[name] for name in after - set(include)), key=victim_order)
         excess = len(after) - replicas
@@ -88,7 +89,7 @@ def choose(
         free = [
             place.name
             for place in sorted(places, key=lambda place: place.name)
-            if not place.why_not and place.name not in after and place.name not in exclude
+            if not place.why_not and place.name not in after and place.name not in unwanted
         ]
         if len(after) + len(free) < replicas:
             raise _too_few(nodeset, replicas, after, free, places)

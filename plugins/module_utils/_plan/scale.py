@@ -71,7 +71,7 @@ def victims(pool: Pool) -> list[Worker]:
     if pool.removed:
         return sorted(pool.workers, key=_by_name)
     if pool.kind == NODE:
-        leaves = pool.membership.leaves if pool.membership else ()
+        leaves = frozenset(pool.membership.leaves if pool.membership else ())
         return sorted((worker for worker in pool.workers if worker.kubernetes_node in leaves), key=_by_name)
     if pool.target is None:
         return []

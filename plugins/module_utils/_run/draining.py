@@ -86,7 +86,8 @@ class Draining:
             reason = now[action.target].reason
             self._run.warn(f"{action.target} was drained by somebody else meanwhile ({reason}): it was left alone.")
         self.drop(taken)
-        return [action for action in actions if action not in taken]
+        names = {action.target for action in taken}
+        return [action for action in actions if action.target not in names]
 
     def _update(self, actions: Sequence[Action], state: str, reason: str, took: Callable[[SlurmNode], bool]) -> None:
         """One call. Slurm goes through a list name by name, so after an error what came before it is done."""
