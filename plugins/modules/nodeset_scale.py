@@ -39,9 +39,22 @@ options:
         required: true
       replicas:
         description:
-          - Number of nodes that are wanted. Left out, the size is not touched, as for NodeSets of kind C(node), or
-            where an autoscaler keeps it.
+          - Number of nodes that are wanted. Left out, the size is not touched, as where an autoscaler keeps it.
+          - A NodeSet of kind C(node) gets Nodes that it could use and that belong to no other NodeSet, in the order of
+            their names, or loses some; not ready ones first, then idle, draining and running ones, of these the ones
+            with the lowest C(controller.kubernetes.io/pod-deletion-cost), whose jobs end first, that are newest.
         type: int
+      include:
+        description:
+          - Nodes (of Kubernetes) that a NodeSet of kind C(node) is to have. O(nodesets[].replicas) does not take them.
+        type: list
+        elements: str
+      exclude:
+        description:
+          - Nodes (of Kubernetes) that a NodeSet of kind C(node) is not to have. Others may take their place for
+            O(nodesets[].replicas).
+        type: list
+        elements: str
       cpus:
         description:
           - CPUs that each node must have registered. Left out, any number will do.
@@ -70,8 +83,8 @@ options:
       - What happens when jobs run on nodes that are to go.
       - V(refuse) changes nothing and names the jobs.
       - V(wait) drains and waits for their end, for at most O(wait_timeout); after that the nodes stay drained.
-      - V(requeue) and V(cancel) drain and then put the jobs back into the queue or cancel them. Requeueing needs Slurm
-        26.05.
+      - V(requeue) and V(cancel) drain and then put the jobs back into the queue or cancel them. Jobs that cannot be
+        requeued are waited for. Before Slurm 26.05, C(scontrol) in the controller's Pod requeues.
     type: str
     choices: [refuse, wait, requeue, cancel]
     default: refuse
@@ -91,6 +104,9 @@ options:
     type: int
     default: 2
 notes:
+  - A NodeSet of kind C(node) grows and shrinks by the label C(slurm-ops.kubernetes/nodeset) of Nodes, which holds its
+    name. Its C(node_selector) must ask for that label, as it does by default. Needs the rights to list and patch Nodes.
+  - The record of a node that a person has drained is kept, so that the drain is still there when the node comes back.
   - Drain reasons begin with C(k8s:), by which the collection knows its own drains.
   - Slurm is reached through the API server's Service proxy with a token that is signed by the cluster's own key.
 seealso:
@@ -108,6 +124,13 @@ EXAMPLES = r"""
     on_running_jobs: wait
     wait_timeout: 3600
 
+- name: Eight GPU machines, but not the one that is being repaired
+  slurm_ops.kubernetes.nodeset_scale:
+    nodesets:
+      - {name: h100, replicas: 8, exclude: [gpu-17]}
+    on_running_jobs: wait
+    wait_timeout: 7200
+
 - name: Make sure that all GPUs have registered
   slurm_ops.kubernetes.nodeset_scale:
     nodesets:
@@ -117,15 +140,30 @@ EXAMPLES = r"""
 
 RETURN = r"""
 nodesets:
-  description: The NodeSets as they were found.
+  description:
+    - The NodeSets. C(replicas) is the size as it was found, C(wanted) the number that was asked for, C(desired) how
+      many nodes there are to be; C(current) is how many Pods there are now, C(ready) how many of them are ready and
+      registered, C(drained) how many are drained. C(feasible) counts the Nodes that a NodeSet of kind C(node) has or
+      could have, C(infeasible) names the others; null and empty where no Nodes are to be chosen.
   returned: success
   type: list
   elements: dict
-  sample: [{"name": "cpu", "kind": "replica", "replicas": 4, "wanted": 6, "removed": false}]
+  sample:
+    - name: h100
+      kind: node
+      replicas: 7
+      wanted: 8
+      removed: false
+      desired: 8
+      current: 8
+      ready: 8
+      drained: 0
+      feasible: 9
+      infeasible: [{kubernetes_node: gpu-17, why: is cordoned}]
 actions:
   description:
     - What was done, or in check mode would be, in order. The C(kind) is one of C(drain), C(requeue), C(cancel),
-      C(scale), C(remove), C(forget), C(undrain).
+      C(scale), C(leave), C(remove), C(forget), C(join), C(undrain).
   returned: always
   type: list
   elements: dict
@@ -186,6 +224,8 @@ ARGUMENTS = (
                 "options": {
                     "name": {"type": "str", "required": True},
                     "replicas": {"type": "int"},
+                    "include": {"type": "list", "elements": "str"},
+                    "exclude": {"type": "list", "elements": "str"},
                     "cpus": {"type": "int"},
                     "memory_mib": {"type": "int"},
                     "gres": {"type": "str"},

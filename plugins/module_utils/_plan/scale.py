@@ -12,32 +12,32 @@ seen from what is there, so a run that was interrupted goes on where it stopped 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import drains
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.jobs import Job
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import SlurmNode
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import NodeState
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.drain import plan_jobs
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.membership import Membership
 
 REPLICA = "replica"
 NODE = "node"
+JOIN, LEAVE = "join", "leave"
+SCALE_IN = "scale-in"
 
-# What happens to running jobs on nodes that are to go.
-REFUSE, WAIT, REQUEUE, CANCEL = "refuse", "wait", "requeue", "cancel"
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job that holds nodes: running, suspended or completing."""
-
-    job_id: int
-    user: str
-    nodes: frozenset[str]
+REFUSE = "refuse"  # beside the policies of _plan/drain.py: change nothing while jobs run on nodes that are to go
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One node of a NodeSet as both sides see it; ``state`` is None if Slurm has no record of it."""
+    """One node of a NodeSet as both sides see it; ``state`` is None if Slurm has no record of it.
+
+    ``expected`` is False when Kubernetes is not to have a Pod for it any more, so that its record is a leftover.
+    """
 
     node: str
     ordinal: int | None = None
@@ -45,14 +45,16 @@ class Worker:
     state: NodeState | None = None
     reason: str = ""
     dynamic: bool = True
+    kubernetes_node: str = ""
+    expected: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
     """A NodeSet that is there: its size now and the size that is wanted.
 
-    ``target`` None leaves the size alone (kind node, or a size that somebody else keeps); ``removed`` means that the
-    whole NodeSet is to go.
+    ``target`` None leaves the size alone, as where somebody else keeps it; ``removed`` means that the whole NodeSet is
+    to go. ``membership`` says of a NodeSet of kind node which Nodes join and leave, if anybody wants that.
     """
 
     name: str
@@ -61,16 +63,31 @@ class Pool:
     target: int | None
     workers: tuple[Worker, ...]
     removed: bool = False
+    membership: Membership | None = None
 
 
 def victims(pool: Pool) -> list[Worker]:
     """Return the nodes that go: all of a removed NodeSet; of a StatefulSet those from the top, it takes no others."""
     if pool.removed:
-        return sorted(pool.workers, key=lambda worker: worker.node)
-    if pool.kind != REPLICA or pool.target is None:
+        return sorted(pool.workers, key=_by_name)
+    if pool.kind == NODE:
+        leaves = frozenset(pool.membership.leaves if pool.membership else ())
+        return sorted((worker for worker in pool.workers if worker.kubernetes_node in leaves), key=_by_name)
+    if pool.target is None:
         return []
     leaving = [worker for worker in pool.workers if worker.ordinal is not None and worker.ordinal >= pool.target]
     return sorted(leaving, key=lambda worker: worker.ordinal or 0, reverse=True)
+
+
+def _by_name(worker: Worker) -> str:
+    return worker.node
+
+
+def is_kept(node: Worker | SlurmNode) -> bool:
+    """Whether its record outlives its Pod: a person has drained it, and would find that undone when it comes back."""
+    if node.state is None or drains.owner_of(node.reason) == drains.SLURM:
+        return False
+    return drains.is_foreign(node.state, node.reason)
 
 
 def plan_in(pools: Sequence[Pool], jobs: Sequence[Job], owner: str, on_running_jobs: str) -> list[Action]:
@@ -85,25 +102,27 @@ def plan_in(pools: Sequence[Pool], jobs: Sequence[Job], owner: str, on_running_j
         raise _refused(leaving, holding)
     actions: list[Action] = []
     for node, (pool, worker) in leaving.items():
-        if worker.state is not None and not worker.state.drain:
-            why = f"{owner} scale-in: NodeSet {pool.name} {'removed' if pool.removed else f'to {pool.target}'}"
+        if worker.state is None or worker.state.drain:
+            continue
+        if not drains.is_foreign(worker.state, worker.reason):  # a person has taken it down: nothing runs on it
+            why = f"{owner} {SCALE_IN}: NodeSet {pool.name} {_to(pool)}"
             actions.append(
                 Action("drain", node, why, before=worker.state.word, after="drained", stage="drain", subject=worker)
             )
-    if on_running_jobs in (REQUEUE, CANCEL):
-        for job in sorted(holding, key=lambda job: job.job_id):
-            nodes = ", ".join(sorted(job.nodes & leaving.keys()))
-            why = f"its node goes: {nodes}"
-            actions.append(
-                Action(on_running_jobs, f"job {job.job_id}", why, "running", None, stage="jobs", subject=job)
-            )
+    actions += plan_jobs(on_running_jobs, holding, leaving.keys(), "its node goes")
     for pool in pools:
         actions.extend(_smaller(pool))
     for node, (pool, worker) in leaving.items():
-        if worker.state is not None and worker.dynamic:
+        if worker.state is not None and worker.dynamic and not is_kept(worker):
             why = f"NodeSet {pool.name} no longer has it"
             actions.append(Action("forget", node, why, "registered", None, stage="forget", subject=worker))
     return actions
+
+
+def _to(pool: Pool) -> str:
+    if pool.removed:
+        return "removed"
+    return f"to {len(pool.membership.after) if pool.membership else pool.target}"
 
 
 def _smaller(pool: Pool) -> Iterable[Action]:
@@ -113,6 +132,29 @@ def _smaller(pool: Pool) -> Iterable[Action]:
         )
     elif pool.kind == REPLICA and pool.target is not None and pool.target < pool.size:
         yield _resize(pool, "smaller")
+    elif pool.membership:
+        for node in pool.membership.leaves:
+            yield _move(LEAVE, pool, node)
+
+
+def plan_leftovers(pools: Sequence[Pool], owner: str, planned: Collection[str] = ()) -> list[Action]:
+    """Forget the records that a scale-in left which was interrupted after its Pods had gone; ``planned`` are done."""
+    return [
+        Action("forget", worker.node, "left by an earlier scale-in", "registered", None, stage="forget", subject=worker)
+        for pool in pools
+        for worker in pool.workers
+        if not pool.removed
+        and not worker.expected
+        and worker.node not in planned
+        and worker.dynamic
+        and worker.state is not None
+        and worker.state.drained
+        and _is_scale_in(worker, owner)
+    ]
+
+
+def _is_scale_in(worker: Worker, owner: str) -> bool:
+    return worker.reason.startswith(f"{owner} {SCALE_IN}:")
 
 
 def plan_out(pools: Sequence[Pool], owner: str) -> list[Action]:
@@ -123,15 +165,25 @@ def plan_out(pools: Sequence[Pool], owner: str) -> list[Action]:
             continue
         if pool.kind == REPLICA and pool.target is not None and pool.target > pool.size:
             actions.append(_resize(pool, "larger"))
+        actions += [_move(JOIN, pool, node) for node in (pool.membership.joins if pool.membership else ())]
         leaving = {worker.node for worker in victims(pool)}
         for worker in pool.workers:
-            ours = worker.reason.startswith(f"{owner} scale-in:")
+            ours = _is_scale_in(worker, owner) and worker.expected
             if worker.node not in leaving and worker.state is not None and worker.state.drain and ours:
                 why = f"NodeSet {pool.name} keeps it"
                 actions.append(
                     Action("undrain", worker.node, why, worker.state.word, "idle", stage="undrain", subject=worker)
                 )
     return actions
+
+
+def _move(kind: str, pool: Pool, node: str) -> Action:
+    mine, nobodys = {"nodeset": pool.name}, {"nodeset": None}
+    before, after = (nobodys, mine) if kind == JOIN else (mine, nobodys)
+    why = f"NodeSet {pool.name} is to have {len(pool.membership.after) if pool.membership else 0} Nodes"
+    return Action(
+        kind, f"Node {node}", why, before, after, (before, after), stage=f"{kind} {pool.name}", subject=(pool, node)
+    )
 
 
 def _resize(pool: Pool, direction: str) -> Action:

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.jobs import Job
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import parse
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import scale
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import NODE, REPLICA, Job, Pool, Worker
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import drain, scale
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import NODE, REPLICA, Pool, Worker
 
 OWNER = "k8s:"
 OURS = "k8s: scale-in: NodeSet w to 1"
@@ -61,7 +62,7 @@ def test_going_smaller(given_pool: Pool, expected: list[tuple[str, str]]) -> Non
 
 def test_running_jobs_are_refused_by_default_and_named() -> None:
     with pytest.raises(OperationError) as caught:
-        scale.plan_in([pool(3, 1)], [Job(7, "ann", frozenset({"w-0", "w-2"}))], OWNER, scale.REFUSE)
+        scale.plan_in([pool(3, 1)], [Job(7, "ann", frozenset({"w-0", "w-2"}), ("RUNNING",))], OWNER, scale.REFUSE)
     assert caught.value.reason == "RunningJobs"
     assert "job 7 of ann on w-2" in caught.value.msg
     assert caught.value.remaining == ("w-2",)
@@ -71,12 +72,12 @@ def test_jobs_elsewhere_do_not_matter() -> None:
     assert scale.plan_in([pool(3, 2)], [Job(7, "ann", frozenset({"w-0", "w-1"}))], OWNER, scale.REFUSE)
 
 
-@pytest.mark.parametrize("policy", [scale.REQUEUE, scale.CANCEL])
+@pytest.mark.parametrize("policy", [drain.REQUEUE, drain.CANCEL])
 def test_jobs_are_acted_on_after_the_drain_and_only_if_asked(policy: str) -> None:
     jobs = [Job(9, "bob", frozenset({"w-1"})), Job(7, "ann", frozenset({"w-2"})), Job(3, "eve", frozenset({"w-0"}))]
     actions = scale.plan_in([pool(3, 1)], jobs, OWNER, policy)
     assert kinds(actions)[2:4] == [(policy, "job 7"), (policy, "job 9")]
-    assert not [action for action in scale.plan_in([pool(3, 1)], jobs, OWNER, scale.WAIT) if action.stage == "jobs"]
+    assert not [action for action in scale.plan_in([pool(3, 1)], jobs, OWNER, drain.WAIT) if action.stage == "jobs"]
 
 
 @pytest.mark.parametrize(
@@ -129,11 +130,11 @@ def test_no_running_job_is_ever_touched_unasked(given_pool: Pool, holders: list[
 
 @given(pools())
 def test_a_plan_that_was_carried_out_leaves_nothing_to_plan(given_pool: Pool) -> None:
-    after = applied(given_pool, scale.plan_in([given_pool], [], OWNER, scale.WAIT))
+    after = applied(given_pool, scale.plan_in([given_pool], [], OWNER, drain.WAIT))
     if after.removed:
         assert after.workers == ()
         return
-    assert scale.plan_in([after], [], OWNER, scale.WAIT) == []
+    assert scale.plan_in([after], [], OWNER, drain.WAIT) == []
 
 
 @given(pools())

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.values import given, infinite, number, words
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.values import given, infinite, number, words
 
 
 @pytest.mark.parametrize(
