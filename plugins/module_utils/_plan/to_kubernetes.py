@@ -25,7 +25,7 @@ PROTECT = f"{DOMAIN}/protect"  # the label that the cluster's PodDisruptionBudge
 SHOWN = f"{DOMAIN}/drain"  # annotation of Pods and Nodes: why, who, when
 NODE_CONDITION = "SlurmDrain"
 PREFIX = "SlurmNodeState"
-# States that jobs do not come and go with. Those of the second tuple count even when we drained the node.
+# States that jobs do not come and go with. Faults count even when we drained the node.
 OUT_OF_SERVICE = (("DRAIN", "Drain"), ("DOWN", "Down"))
 FAULTS = (
     ("ERROR", "Error"),
@@ -161,8 +161,9 @@ def _states(member: Member) -> dict[str, str]:
     """{condition type: reason} that the Pod of a node should show."""
     state = member.node.state
     words = {state.base, *state.flags} - ({"DRAIN"} if not state.drain else set())
-    shown = (OUT_OF_SERVICE if member.held_by_others else ()) + FAULTS
-    return {f"{PREFIX}{name}": member.node.reason for word, name in shown if word in words}
+    held = member.held_by_others
+    shown = (OUT_OF_SERVICE if held else ()) + FAULTS
+    return {f"{PREFIX}{name}": member.node.reason if held else "" for word, name in shown if word in words}
 
 
 def _told(member: Member) -> str:

@@ -142,7 +142,9 @@ def cause(member: Member, picture: Picture) -> str:
     if not pod.ready and not picture.starting(pod):
         return f"{POD}: {pod.name} is not ready: {pod.problem}"
     if refused(member.node):
-        return f"{REGISTRATION}: {member.node.reason.removeprefix(f'{OWNER} {REGISTRATION}: ') or 'refused'}"
+        # Slurm's own words, also when they stand in a reason that we wrote.
+        text = member.node.reason.removeprefix(f"{OWNER} {REGISTRATION}: ")
+        return f"{REGISTRATION}: {'refused' if not text or text.startswith(OWNER) else text}"
     difference = misfit(member)
     return f"{REGISTRATION}: {difference}" if difference and pod.ready else ""
 
@@ -202,10 +204,10 @@ def _shown(node: SlurmNode) -> dict[str, str]:
 def _drain(node: SlurmNode, why: str) -> Iterator[Action]:
     """A drain, unless it is there already, or is somebody else's; a reason of ours follows the cause.
 
-    What is down takes no jobs; draining it would hide why it is down.
+    What is down or failing takes no new jobs; draining it would hide why it is so.
     """
     reason = reason_of(why)
-    if node.state.down or node.state.base == "FUTURE":
+    if node.state.down or node.state.base == "FUTURE" or "FAIL" in node.state.flags:
         return
     if not node.state.drain or (node.reason.startswith(OURS) and node.reason != reason):
         after = {"state": "drained", "reason": reason}
