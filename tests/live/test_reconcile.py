@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,7 +113,8 @@ ON_NODE2 = ["cpu-0", "cpu-1", "e-node2"]
 def job_on(mini: MiniSlurm, node: str) -> str:
     """A job that runs there until it is cancelled."""
     job = mini.run(
-        f"cd /tmp && sbatch --parsable -p {node.partition('-')[0]} -w {node} -n1 --mem=10 --wrap 'sleep 300'", on="slurm-controller-0"
+        f"cd /tmp && sbatch --parsable -p {node.partition('-')[0]} -w {node} -n1 --mem=10 --wrap 'sleep 300'",
+        on="slurm-controller-0",
     ).stdout.strip()
     mini.kube.wait(lambda: job_state(mini, job), lambda word: word == "RUNNING", timeout=40, what=f"job {job} runs")
     return job
@@ -199,19 +205,25 @@ def test_conditions_and_readiness_of_nodes(mini: MiniSlurm, reconcile: Reconcile
     assert nodes(mini)["cpu-0"]["reason"] == "k8s: condition: GpuUnhealthy of Node node2: Xid 79"
     mini.kube.patch(f"{node2}/status", {"status": {"conditions": [{**bad, "status": "False"}]}}, kind="strategic")
     foretold_then_done_then_quiet(reconcile, args)
-    # The kubelet says within seconds that it is ready after all.
+    # The kubelet says within seconds that it is ready after all, so it may take more than one attempt to see it.
     away = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped"}
-    mini.kube.patch(f"{node2}/status", {"status": {"conditions": [away]}}, kind="strategic")
-    reconcile()
-    assert nodes(mini)["cpu-0"]["reason"] == "k8s: not ready: Node node2: Kubelet stopped"
-    mini.kube.wait(node2, is_ready, timeout=60, what="node2 is ready")
-    for name in ("cpu-0", "cpu-1"):
-        mini.kube.wait(f"/api/v1/namespaces/{mini.namespace}/pods/{name}", is_ready, timeout=60)
+
+    def seen() -> str:
+        mini.kube.patch(f"{node2}/status", {"status": {"conditions": [away]}}, kind="strategic")
+        reconcile({"only": ["drain"]})
+        return str(nodes(mini)["cpu-0"]["reason"])
+
+    mini.kube.wait(seen, lambda reason: reason == "k8s: not ready: Node node2: Kubelet stopped", timeout=60)
+    wait_until_all_is_well(mini, reconcile)
+
+
+def wait_until_all_is_well(mini: MiniSlurm, reconcile: Reconcile) -> None:
+    """What passes by itself has passed, and reconciliation has given everything back and has nothing left to do."""
     mini.kube.wait(
-        lambda: reconcile()["changed"] or any(state(mini, name).drain for name in ON_NODE2),
-        lambda differs: not differs,
-        timeout=60,
-        what="all nodes are back",
+        lambda: [*reconcile()["drift"], *(name for name, item in nodes(mini).items() if parse(item["state"]).drain)],
+        lambda left: not left,
+        timeout=90,
+        what="both sides agree and nothing is drained",
     )
 
 
@@ -230,3 +242,249 @@ def test_a_cordon_on_request(mini: MiniSlurm, reconcile: Reconcile, node2: str) 
     assert ("uncordon", "Node node2") in kinds(done)
     assert not any(kind == "drain" for kind, _target in kinds(done))
     assert "unschedulable" not in mini.kube.get(node2)["spec"]
+
+
+# --- Pods and records -------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_is_deleted_by_hand(mini: MiniSlurm, reconcile: Reconcile) -> None:
+    path = f"/api/v1/namespaces/{mini.namespace}/pods/cpu-1"
+    old = pod(mini, "cpu-1")["metadata"]["uid"]
+    # It cannot end before we have looked.
+    mini.kube.patch(path, {"metadata": {"finalizers": ["example.org/hold"]}})
+    mini.kube.delete(path)
+    done = reconcile()
+    assert ("drain", "cpu-1") in kinds(done)
+    assert nodes(mini)["cpu-1"]["reason"] == "k8s: pod: cpu-1 is being deleted"
+    mini.kube.patch(path, {"metadata": {"finalizers": None}})
+    mini.kube.wait(path, lambda item: item and item["metadata"]["uid"] != old and is_ready(item), timeout=60)
+    wait_until_all_is_well(mini, reconcile)
+
+
+def test_a_slurmd_that_slurm_forgot(mini: MiniSlurm, reconcile: Reconcile) -> None:
+    mini.kube.wait(lambda: state(mini, "cpu-0").responding, bool, timeout=60)
+    uid = pod(mini, "cpu-0")["metadata"]["uid"]
+    mini.client().delete_nodes(["cpu-0"])
+    done = reconcile({"grace": 1})
+    assert kinds(done) == [("restart", "slurmd in Pod cpu-0")]
+    mini.wait_for_nodes("cpu-0")
+    wait_until_all_is_well(mini, reconcile)
+    # The same Pod, and no mark left on it.
+    assert pod(mini, "cpu-0")["metadata"]["uid"] == uid
+    assert "slurm-ops.kubernetes/slurmd-restarted" not in pod(mini, "cpu-0")["metadata"].get("annotations", {})
+
+
+def test_a_record_that_no_longer_matches_its_pod(mini: MiniSlurm, reconcile: Reconcile) -> None:
+    job = job_on(mini, "cpu-1")
+    mini.apply_nodesets(nodesets(cpus=3)[1:])
+    mini.kube.delete(f"/api/v1/namespaces/{mini.namespace}/pods/cpu-0")
+    mini.kube.wait(
+        f"/api/v1/namespaces/{mini.namespace}/pods/cpu-0",
+        lambda item: item and is_ready(item) and "CPUs=3" in str(item["spec"]["containers"][0]["args"]),
+        timeout=60,
+        what="cpu-0 has 3 CPUs",
+    )
+    mini.kube.wait(lambda: state(mini, "cpu-0").registered, bool, timeout=60)
+    assert nodes(mini)["cpu-0"]["cpus"] == 2
+    done = reconcile()
+    took = [kind for kind, target in kinds(done) if target.endswith("cpu-0")]
+    assert took == ["drain", "forget", "restart"]
+    assert done["actions"][-1]["why"] == "CPUs=2 in its record, 3 declared"
+    assert mini.wait_for_nodes("cpu-0")["cpu-0"]["cpus"] == 3
+    assert job_state(mini, job) == "RUNNING"
+    mini.client().cancel_jobs([int(job)])
+    mini.apply_nodesets(nodesets()[1:])
+    mini.kube.delete(f"/api/v1/namespaces/{mini.namespace}/pods/cpu-0")
+    wait_until_all_is_well(mini, reconcile)
+
+
+def test_a_stale_record(mini: MiniSlurm, reconcile: Reconcile) -> None:
+    path = f"/apis/apps/v1/namespaces/{mini.namespace}/statefulsets/cpu"
+    mini.kube.patch(path, {"spec": {"replicas": 1}})
+    mini.kube.wait(lambda: mini.kube.find(f"/api/v1/namespaces/{mini.namespace}/pods/cpu-1"), lambda item: not item)
+    assert kinds(reconcile({"only": ["drain", "forget"]})) == [("drain", "cpu-1")]
+    mini.kube.wait(
+        lambda: nodes(mini)["cpu-1"]["state"],
+        lambda words: {"DOWN", "NOT_RESPONDING"} <= set(words),
+        timeout=90,
+        what="slurmctld has given cpu-1 up",
+    )
+    foretold_then_done_then_quiet(reconcile)
+    assert "cpu-1" not in nodes(mini)
+    mini.kube.patch(path, {"spec": {"replicas": 2}})
+    mini.wait_for_nodes("cpu-1")
+    wait_until_all_is_well(mini, reconcile)
+
+
+def test_a_registration_that_slurm_refused(mini: MiniSlurm, reconcile: Reconcile) -> None:
+    mini.apply_nodesets([{"name": "few", "replicas": 1, "resources": SMALL, "gres": ["gpu:h100:4"]}])
+    mini.kube.wait(
+        lambda: nodes(mini).get("few-0", {}).get("state", ()),
+        lambda words: "INVALID_REG" in words,
+        timeout=90,
+        what="few-0 has registered fewer GPUs than declared",
+    )
+    mini.kube.wait(f"/api/v1/namespaces/{mini.namespace}/pods/few-0", is_ready, timeout=60)
+    found = reconcile()
+    assert state(mini, "few-0").drained
+    told = next(text for text in found["drift"] if text.startswith("few-0: "))
+    assert "gpu" in told.partition("; declared:")[0]
+    assert "Gres=gpu:h100:4" in told
+    assert "SlurmNodeStateInvalidReg" in shown(pod(mini, "few-0"))
+    mini.kube.delete(f"/apis/apps/v1/namespaces/{mini.namespace}/statefulsets/few")
+    mini.kube.wait(lambda: mini.kube.find(f"/api/v1/namespaces/{mini.namespace}/pods/few-0"), lambda item: not item)
+    mini.client().delete_nodes(["few-0"])
+
+
+def test_a_node_that_is_deleted(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
+    """The Node comes back as its kubelet would make it; its Pods have not been missed by then."""
+    old = mini.kube.get(node2)
+    mini.kube.delete(node2)
+    try:
+        reconcile({"only": ["drain"]})
+        reasons = {item["reason"] for name, item in nodes(mini).items() if name in ON_NODE2}
+    finally:
+        kept = {key: old["metadata"].get(key) for key in ("name", "labels", "annotations")}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": kept, "spec": old["spec"]}
+        mini.kube.create("/api/v1/nodes", node)
+        mini.kube.patch(f"{node2}/status", {"status": old["status"]}, kind="strategic")
+    assert reasons == {"k8s: not ready: Node node2 is gone"}
+    wait_until_all_is_well(mini, reconcile)
+
+
+# --- limits and locks -------------------------------------------------------------------------------------------------
+
+
+def test_refusals_change_nothing(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
+    mini.kube.patch(node2, {"spec": {"unschedulable": True}})
+    for args, reason in (({"max_actions": "50%"}, "TooManyNodes"), ({"fail_on_drift": True}, "Drift")):
+        failed = reconcile(args, fails=True)
+        assert failed["reason"] == reason
+        assert len(failed["remaining"]) == 3
+        assert failed["api_calls"]["writes"] == 0
+        assert not failed["changed"]
+    assert not any(parse(item["state"]).drain for item in nodes(mini).values())
+    assert reconcile({"max_actions": "lots"}, fails=True)["reason"] == "Invalid"
+    mini.kube.patch(node2, {"spec": {"unschedulable": None}})
+    assert not reconcile({"max_actions": "50%", "fail_on_drift": True})["changed"]
+
+
+def test_two_runs_never_fight(
+    mini: MiniSlurm, reconcile: Reconcile, node2: str, background: Callable[..., Future[Json]]
+) -> None:
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{mini.namespace}/leases/{NAME}-reconcile"
+    first = background({"watch": True, "duration": 14, "only": ["size"]})
+    held = mini.kube.wait(lease, lambda item: item and item["spec"].get("holderIdentity"), timeout=30)
+    mini.kube.patch(node2, {"spec": {"unschedulable": True}})
+    failed = reconcile({"lock_timeout": 1}, fails=True)
+    assert failed["reason"] == "Locked"
+    assert failed["remaining"] == [held["spec"]["holderIdentity"]]
+    assert not any(parse(item["state"]).drain for item in nodes(mini).values())
+    # Two more wait for its end, and do each thing once between them.
+    others = [background({"lock_timeout": 60}) for _count in range(2)]
+    results = [other.result(timeout=90) for other in others]
+    assert not first.result(timeout=30)["changed"]
+    done = sorted(a["target"] for result in results for a in result["actions"] if a["kind"] == "drain" and a["done"])
+    assert done == ON_NODE2
+    assert not mini.kube.get(lease)["spec"]["holderIdentity"]
+    mini.kube.patch(node2, {"spec": {"unschedulable": None}})
+    wait_until_all_is_well(mini, reconcile)
+
+
+@pytest.fixture
+def background(reconcile: Reconcile) -> Iterator[Callable[..., Future[Json]]]:
+    with ThreadPoolExecutor(max_workers=4) as pool:
+
+        def start(args: Json, **more: Any) -> Future[Json]:
+            time.sleep(0.3)  # each run has a folder of its own, by number
+            return pool.submit(reconcile, args, **more)
+
+        yield start
+
+
+# --- resident ---------------------------------------------------------------------------------------------------------
+
+
+def api_server(kubeconfig: str) -> int:
+    """Process number of the sandbox's API server."""
+    sandbox = str(Path(kubeconfig).parent).encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(b"/kube-apiserver") and any(sandbox in word for word in words):
+                return int(entry.name)
+    raise AssertionError("this test stops the API server of a sandbox, and finds none")
+
+
+def test_resident(
+    mini: MiniSlurm, kubeconfig: str, reconcile: Reconcile, node2: str, background: Callable[..., Future[Json]]
+) -> None:
+    """It follows both sides within seconds, and outlives what goes away."""
+    run = background({"watch": True, "duration": 100, "interval": 20, "poll": 2}, timeout=200)
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{mini.namespace}/leases/{NAME}-reconcile"
+    mini.kube.wait(lease, lambda item: item and item["spec"].get("holderIdentity"), timeout=30)
+
+    def drained(yes: bool, timeout: float = 10) -> None:
+        mini.kube.wait(
+            lambda: [state(mini, name).drain for name in ON_NODE2],
+            lambda drains: drains == [yes] * 3,
+            timeout=timeout,
+            what=f"nodes on node2 are {'' if yes else 'not '}drained",
+        )
+
+    begun = time.monotonic()
+    mini.kube.patch(node2, {"spec": {"unschedulable": True}})
+    drained(True)
+    assert time.monotonic() - begun < 5
+    mini.client().update_nodes(["cpu-0"], state="undrain")
+    drained(True)
+    mini.kube.patch(node2, {"spec": {"unschedulable": None}})
+    drained(False)
+    # The API server hangs for 20 s.
+    process = api_server(kubeconfig)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        time.sleep(20)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    mini.kube.patch(node2, {"spec": {"unschedulable": True}})
+    drained(True, timeout=45)
+    # slurmrestd is killed, and slurmctld starts again.
+    mini.scale("restapi", 0)
+    mini.kube.patch(node2, {"spec": {"unschedulable": None}})
+    time.sleep(3)
+    mini.scale("restapi", 1)
+    drained(False, timeout=30)
+    mini.run("pkill slurmctld")
+    mini.kube.patch(node2, {"spec": {"unschedulable": True}})
+    drained(True, timeout=45)
+    mini.kube.patch(node2, {"spec": {"unschedulable": None}})
+    drained(False, timeout=30)
+    found = run.result(timeout=120)
+    assert found["duration"] < 130
+    assert {item["reason"] for item in found["interruptions"]} & {"SlurmUnreachable", "ControllerUnreachable"}
+    assert all(action["done"] for action in found["actions"])
+    wait_until_all_is_well(mini, reconcile)
+
+
+def test_a_side_that_cannot_be_read_means_no_write(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
+    mini.scale("restapi", 0)
+    mini.kube.patch(node2, {"spec": {"unschedulable": True}})
+    failed = reconcile(fails=True)
+    assert failed["reason"] == "SlurmUnreachable"
+    assert failed["api_calls"]["writes"] == 0
+    mini.kube.patch(node2, {"spec": {"unschedulable": None}})
+    mini.scale("restapi", 1)
+    assert reconcile({"name": "other"}, fails=True)["reason"] == "NoKey"
+
+
+def test_on_the_oldest_release(
+    kube: Kube, kubeconfig: str, _namespaces: Callable[[str], str], run_module: Callable[..., Json], node2: str
+) -> None:
+    old = deploy("24.11", kube, kubeconfig, _namespaces("reconcile-2411"))
+
+    def run(args: Json | None = None, **more: Any) -> Json:
+        return run_module("reconcile", {"namespace": old.namespace, "name": NAME, **(args or {})}, **more)
+
+    cordon_main_path(old, run, node2)
+    kube.delete(f"/api/v1/namespaces/{old.namespace}")

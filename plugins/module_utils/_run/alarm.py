@@ -31,14 +31,13 @@ class Alarm:
         self._kubernetes = kubernetes
         self._rang = threading.Event()
         self._end = time.monotonic() + duration
-        self._update = 0
         for arguments in ((PODS, namespace, labels, pod), (NODES, None, "", kubernetes_node)):
             threading.Thread(target=self._watch, args=arguments, daemon=True).start()
 
-    def wait(self, slurm: Callable[[], SlurmClient], poll: float, interval: float) -> None:
+    def wait(self, slurm: Callable[[], SlurmClient], since: int, poll: float, interval: float) -> None:
         """Sleep until there is reason for a pass: at most ``interval`` seconds, asking Slurm every ``poll`` seconds.
 
-        Raises OperationError when Slurm cannot be asked.
+        ``since`` is the time that Slurm gave its last list. Raises OperationError when Slurm cannot be asked.
         """
         until = min(time.monotonic() + interval, self._end)
         while (left := until - time.monotonic()) > 0:
@@ -46,10 +45,7 @@ class Alarm:
                 # Changes come in swarms (a Node that goes takes its Pods along).
                 time.sleep(min(0.3, max(0.0, left)))
                 break
-            listing = slurm().nodes(self._update)
-            changed = listing.changed and self._update
-            self._update = listing.last_update
-            if changed:
+            if slurm().nodes(since).changed:
                 break
         self._rang.clear()
 

@@ -46,6 +46,7 @@ class Reconcile:
         self._actor = Actor(self._kubernetes, self._namespace, self._slurm)
         self._lease = Lease(self._kubernetes, self._namespace, f"{self._cluster}-reconcile")
         self._begun = time.monotonic()
+        self._listed = 0  # Slurm's time of the last list of nodes
         self._last: Plan | None = None
         self._passes = 0
         self._error: OperationError | None = None
@@ -107,7 +108,9 @@ class Reconcile:
         pods = self._kubernetes.list(PODS, self._namespace, labels=self._labels)
         nodes = self._kubernetes.list(NODES)
         workloads = self._kubernetes.list(STATEFULSET, self._namespace, labels=self._labels)
-        return snapshot(workloads=workloads, pods=pods, nodes=nodes, slurm_nodes=self._slurm().nodes().items)
+        listing = self._slurm().nodes()
+        self._listed = listing.last_update
+        return snapshot(workloads=workloads, pods=pods, nodes=nodes, slurm_nodes=listing.items)
 
     def act(self, actions: Sequence[Action]) -> None:
         """Do what is still to be done once the lock is ours: somebody may have done it while we waited."""
@@ -154,7 +157,7 @@ class Reconcile:
         while time.monotonic() < end:
             try:
                 if self._error is None:
-                    alarm.wait(self._slurm, self._params["poll"], self._params["interval"])
+                    alarm.wait(self._slurm, self._listed, self._params["poll"], self._params["interval"])
                 else:
                     time.sleep(min(2.0, max(0.0, end - time.monotonic())))
                 if time.monotonic() < end:

@@ -27,7 +27,9 @@ def slurm(name: str, state: str = "IDLE", reason: str = "", **more: Any) -> Raw:
     }  # fmt: skip
 
 
-def pod(name: str, host: str = "n1", *, ready: bool = True, since: str = LONG_AGO, conf: str = CONF, **meta: Any) -> Raw:
+def pod(
+    name: str, host: str = "n1", *, ready: bool = True, since: str = LONG_AGO, conf: str = CONF, **meta: Any
+) -> Raw:
     labels = {"app.kubernetes.io/component": "worker", "slurm-ops.kubernetes/nodeset": meta.pop("nodeset", "cpu")}
     owner = meta.pop("owner", "StatefulSet")
     condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": since}

@@ -53,7 +53,7 @@ def kinds(found: Plan) -> list[tuple[str, str]]:
     return [(action.kind, action.target) for action in found.actions]
 
 
-# --- rows 1 to 3: causes -------------------------------------------------------------------------------------------------
+# --- rows 1 to 3: causes ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_reason_is_one_line_of_bounded_length() -> None:
     assert len(planned(one(on=on)).actions[0].why) == 200
 
 
-# --- row 2: the end of a cause ---------------------------------------------------------------------------------------
+# --- row 2: the end of a cause ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_cordon_of_somebody_else_stays() -> None:
     assert not planned(model, cordon=True, only=["cordon"]).actions
 
 
-# --- rows 6 to 8: registration ------------------------------------------------------------------------------------------
+# --- rows 6 to 8: registration ----------------------------------------------------------------------------------------
 
 
 def test_a_slurmd_that_slurm_does_not_know_is_restarted_once() -> None:
@@ -321,7 +321,7 @@ def test_a_refused_registration_is_reported_with_what_was_declared() -> None:
     assert not planned(model, directions=(TO_SLURM,)).actions
 
 
-# --- rows 9 and 10 -----------------------------------------------------------------------------------------------------
+# --- rows 9 and 10 ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_nodeset_that_has_not_all_its_pods_is_reported() -> None:
     assert planned(model, only=["size"]).drift == ["NodeSet cpu: 3 nodes wanted, 1 Pods there"]
 
 
-# --- options -------------------------------------------------------------------------------------------------------------
+# --- options ----------------------------------------------------------------------------------------------------------
 
 
 def mixed() -> Model:
@@ -411,7 +411,7 @@ def test_five_thousand_nodes_are_quick() -> None:
     assert took < 1
 
 
-# --- what never happens --------------------------------------------------------------------------------------------------
+# --- what never happens -----------------------------------------------------------------------------------------------
 
 BASES = st.sampled_from(["IDLE", "ALLOCATED", "MIXED", "DOWN", "UNKNOWN", "ERROR", "FUTURE"])
 FLAGS = st.lists(
@@ -470,7 +470,9 @@ def test_no_job_is_killed_and_no_drain_of_others_undone(model: Model, cordon: bo
         if action.kind in ("drain", "undrain", "forget"):
             assert node is not None
             others = "DRAIN" in node["state"] and "UNDRAIN" not in node["state"]
-            assert not others or node["reason"].startswith(OURS) or (action.kind == "forget" and "DOWN" in node["state"])
+            assert (
+                not others or node["reason"].startswith(OURS) or (action.kind == "forget" and "DOWN" in node["state"])
+            )
         if action.kind == "undrain":
             assert node is not None
             assert node["reason"].startswith(OURS)
