@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError, Unreachable
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.spread import spread
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.reconcile import RULES
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_slurm import OURS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import reconcile as under_test
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.reconcile import Reconcile
@@ -27,6 +31,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.modules import reconcile
 
 from ..module_utils._plan.reconcile_model import Model, Raw, host, nodeset, pod, slurm
 
+CHECKOUT = Path(__file__).resolve().parents[4]
 CORDONED = "k8s: cordoned: Node n1"
 
 
@@ -341,3 +346,12 @@ def test_what_is_returned_is_what_is_documented() -> None:
 
 def test_the_real_run_has_what_the_operation_uses() -> None:
     assert {"params", "kubernetes", "slurm_calls", "progress", "warn", "actions"} <= set(dir(Run({}, "x")))
+
+
+def test_the_guide_names_every_rule_reason_and_variable() -> None:
+    guide = (CHECKOUT / "docs" / "guides" / "reconcile.md").read_text(encoding="utf-8")
+    playbook = (CHECKOUT / "playbooks" / "reconcile.yml").read_text(encoding="utf-8")
+    assert {name for name in RULES if f"\n| `{name}` |" not in guide} == set()
+    assert {word for word in OURS if f"`{word}" not in guide} == set()
+    variables = set(re.findall(r"reconcile_(?!result)\w+", playbook))
+    assert variables == set(re.findall(r"reconcile_\w+", guide))
