@@ -446,7 +446,7 @@ def test_resident(
     mini: MiniSlurm, kubeconfig: str, reconcile: Reconcile, node2: str, background: Callable[..., Future[Json]]
 ) -> None:
     """It follows both sides within seconds, and outlives what goes away."""
-    run = background({"watch": True, "duration": 100, "interval": 20, "poll": 2}, timeout=200)
+    run = background({"watch": True, "duration": 80, "interval": 20, "poll": 2}, timeout=200)
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{mini.namespace}/leases/{NAME}-reconcile"
     mini.kube.wait(lease, lambda item: item and item["spec"].get("holderIdentity"), timeout=30)
 
@@ -488,7 +488,9 @@ def test_resident(
     drained(False, timeout=30)
     found = run.result(timeout=120)
     assert found["duration"] < 130
-    assert {item["reason"] for item in found["interruptions"]} & {"SlurmUnreachable", "ControllerUnreachable"}
+    told = [item["reason"] for item in found["interruptions"]]
+    assert told[0] == "Slow", found["interruptions"]
+    assert set(told) & {"SlurmUnreachable", "ControllerUnreachable"}
     assert all(action["done"] for action in found["actions"])
     wait_until_all_is_well(mini, reconcile)
 

@@ -19,7 +19,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.paths i
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.transport import ConnectionFailed
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.watch import SYNC, Watch
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 
 AGAIN = 2.0  # seconds until a watch that failed for good is begun anew
 
@@ -34,10 +33,10 @@ class Alarm:
         for arguments in ((PODS, namespace, labels, pod), (NODES, None, "", kubernetes_node)):
             threading.Thread(target=self._watch, args=arguments, daemon=True).start()
 
-    def wait(self, slurm: Callable[[], SlurmClient], since: int, poll: float, interval: float) -> None:
+    def wait(self, slurm_changed: Callable[[], bool], poll: float, interval: float) -> None:
         """Sleep until there is reason for a pass: at most ``interval`` seconds, asking Slurm every ``poll`` seconds.
 
-        ``since`` is the time that Slurm gave its last list. Raises OperationError when Slurm cannot be asked.
+        Raises what ``slurm_changed`` raises when Slurm cannot be asked.
         """
         until = min(time.monotonic() + interval, self._end)
         while (left := until - time.monotonic()) > 0:
@@ -45,7 +44,7 @@ class Alarm:
                 # Changes come in swarms (a Node that goes takes its Pods along).
                 time.sleep(min(0.3, max(0.0, left)))
                 break
-            if slurm().nodes(since).changed:
+            if slurm_changed():
                 break
         self._rang.clear()
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -30,6 +31,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client
 STATEFULSET, _DAEMONSET, _DEPLOYMENT = WORKLOADS
 # Not passing by themselves, so that trying again is of no use.
 FINAL = frozenset({"Drift", "Invalid", "Forbidden", "NoKey", "Unauthorized"})
+SLOW = 10.0  # seconds that an answer may take without being told of
 
 
 class Reconcile:
@@ -157,7 +159,7 @@ class Reconcile:
         while time.monotonic() < end:
             try:
                 if self._error is None:
-                    alarm.wait(self._slurm, self._listed, self._params["poll"], self._params["interval"])
+                    alarm.wait(self._slurm_changed, self._params["poll"], self._params["interval"])
                 else:
                     time.sleep(min(2.0, max(0.0, end - time.monotonic())))
                 if time.monotonic() < end:
@@ -167,12 +169,26 @@ class Reconcile:
                     raise
                 self._interrupted(error)
 
+    def _slurm_changed(self) -> bool:
+        with self._noticing_slowness():
+            return self._slurm().nodes(self._listed).changed
+
+    @contextmanager
+    def _noticing_slowness(self) -> Iterator[None]:
+        """What the clients bridge by waiting and trying again is told all the same."""
+        begun = time.monotonic()
+        yield
+        took = time.monotonic() - begun
+        if took > SLOW:
+            self._note("Slow", f"An answer took {took:.0f} s: the API server or Slurm was away.")
+
     def _pass(self) -> None:
         if not self._lease.held:
             self._lease.release()
             self._lease.acquire(self._params["lock_timeout"])
             self._lease.keep()
-        actions = self._look().actions
+        with self._noticing_slowness():
+            actions = self._look().actions
         self._run.actions += actions
         self._do(actions)
         if self._error is not None:
@@ -182,12 +198,15 @@ class Reconcile:
     def _interrupted(self, error: OperationError) -> None:
         """Tell it once for as long as it lasts, and look anew at what a token or an address was."""
         if self._error is None or self._error.reason != error.reason:
-            after = round(time.monotonic() - self._begun, 1)
-            self._interruptions.append({"after": after, "reason": error.reason, "msg": str(error)})
-            self._run.warn(f"after {after} s: {error}")
-            self._run.progress.say(f"{error.reason}, trying again: {error}")
+            self._note(error.reason, str(error))
         self._error = error
         self._slurm_client = None
+
+    def _note(self, reason: str, text: str) -> None:
+        after = round(time.monotonic() - self._begun, 1)
+        self._interruptions.append({"after": after, "reason": reason, "msg": text})
+        self._run.warn(f"after {after} s: {text}")
+        self._run.progress.say(text)
 
     # --- tell -----------------------------------------------------------------------------------------------------
 

@@ -329,6 +329,21 @@ def test_resident_it_begins_also_when_slurm_is_away(monkeypatch: pytest.MonkeyPa
     assert result["interruptions"][0]["reason"] == "SlurmUnreachable"
 
 
+def test_resident_it_tells_of_answers_that_took_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    kubernetes = Kubernetes(Model([slurm("cpu-0")], [pod("cpu-0")], [host()], [nodeset(1)]))
+    lists = kubernetes.list
+
+    def slowly(*arguments: Any, **more: Any) -> Any:
+        under_test.time.sleep(4)  # ten seconds of the script
+        return lists(*arguments, **more)
+
+    def from_now_on() -> None:
+        kubernetes.list = slowly  # type: ignore[method-assign]
+
+    _context, result = resident(kubernetes, monkeypatch, from_now_on, lambda: None)
+    assert [item["reason"] for item in result["interruptions"]] == ["Slow"]
+
+
 def test_resident_that_never_saw_both_sides_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     kubernetes = cordoned()
     kubernetes.away.add("slurm")

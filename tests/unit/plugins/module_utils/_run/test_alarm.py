@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -39,18 +39,6 @@ class Watched:
             Watched.more.wait(0.02)
 
 
-class Slurm:
-    """Counts the polls; ``changed`` says what they answer."""
-
-    def __init__(self) -> None:
-        self.changed = False
-        self.since: list[int] = []
-
-    def nodes(self, since: int) -> Any:
-        self.since.append(since)
-        return self
-
-
 @pytest.fixture
 def alarm(monkeypatch: pytest.MonkeyPatch) -> Alarm:
     monkeypatch.setattr(under_test, "Watch", Watched)
@@ -61,9 +49,9 @@ def alarm(monkeypatch: pytest.MonkeyPatch) -> Alarm:
     return made
 
 
-def waited(alarm: Alarm, slurm: Slurm | None = None, poll: float = 5, interval: float = 5) -> float:
+def waited(alarm: Alarm, changed: Callable[[], bool] = lambda: False, poll: float = 5, interval: float = 5) -> float:
     begun = time.monotonic()
-    alarm.wait(lambda: slurm or Slurm(), 7, poll, interval)  # type: ignore[arg-type, return-value]
+    alarm.wait(changed, poll, interval)
     return time.monotonic() - begun
 
 
@@ -85,10 +73,13 @@ def test_a_watch_that_breaks_is_begun_anew(alarm: Alarm) -> None:
     assert waited(alarm) < 2
 
 
-def test_slurm_is_polled_with_the_time_of_its_last_list(alarm: Alarm) -> None:
-    slurm = Slurm()
-    assert waited(alarm, slurm, poll=0.1, interval=0.5) >= 0.5
-    assert set(slurm.since) == {7}
-    assert len(slurm.since) >= 3
-    slurm.changed = True
-    assert waited(alarm, slurm, poll=0.1, interval=5) < 1
+def test_slurm_is_polled_until_something_changed(alarm: Alarm) -> None:
+    polls: list[bool] = []
+
+    def changed() -> bool:
+        polls.append(len(polls) >= 6)
+        return polls[-1]
+
+    assert waited(alarm, changed, poll=0.1, interval=0.35) >= 0.35
+    assert 2 <= len(polls) <= 4
+    assert waited(alarm, changed, poll=0.1) < 3
