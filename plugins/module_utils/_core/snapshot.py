@@ -15,16 +15,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import names, states
+from . import states
+from .kubernetes_objects import (
+    CLUSTER,
+    COMPONENT,
+    NODESET,
+    SLURM_NODE,
+    WORKER,
+    KubernetesNode,
+    Pod,
+    Workload,
+    kubernetes_node,
+    pod,
+    workload,
+)
 from .states import NodeState
 
-Raw = Mapping[str, Any]
+__all__ = [
+    "CLUSTER", "COMPONENT", "NODESET", "SLURM_NODE", "WORKER", "KubernetesNode", "Partition", "Pod", "SlurmNode",
+    "Snapshot", "Workload", "pair", "snapshot",
+]  # fmt: skip
 
-COMPONENT = "app.kubernetes.io/component"
-CLUSTER = f"{names.DOMAIN}/cluster"
-NODESET = f"{names.DOMAIN}/nodeset"
-SLURM_NODE = f"{names.DOMAIN}/node"
-WORKER = "worker"
+Raw = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,56 +59,13 @@ class SlurmNode:
     hostname: str
     version: str
     topology: str
+    boot_time: int = 0
+    slurmd_started: int = 0
 
     @property
     def dynamic(self) -> bool:
         """Made by a slurmd that registered itself (slurmd -Z), so its record can be deleted."""
         return not self.state.flags.isdisjoint(("DYNAMIC_NORM", "DYNAMIC_FUTURE"))
-
-
-@dataclass(frozen=True, slots=True)
-class Pod:
-    """One Pod of the cluster; ``problem`` is why it is not ready, in Kubernetes' word."""
-
-    name: str
-    component: str
-    nodeset: str
-    phase: str
-    ready: bool
-    deleting: bool
-    node: str
-    address: str
-    image: str
-    restarts: int
-    problem: str
-    slurm_node: str
-    host_network: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """A StatefulSet, DaemonSet or Deployment of the cluster; ``nodeset`` is empty for the other daemons."""
-
-    name: str
-    kind: str
-    component: str
-    nodeset: str
-    desired: int
-    current: int
-    ready: int
-    image: str
-
-
-@dataclass(frozen=True, slots=True)
-class KubernetesNode:
-    """One Node."""
-
-    name: str
-    ready: bool
-    cordoned: bool
-    labels: Mapping[str, str]
-    taints: tuple[str, ...]
-    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +131,7 @@ def pair(slurm_nodes: Iterable[SlurmNode], pods: Iterable[Pod]) -> dict[str, Pod
     by_name: dict[str, Pod] = {}
     by_host: dict[str, Pod] = {}
     claimed: dict[str, Pod] = {}
-    for item in sorted((pod for pod in pods if pod.component == WORKER), key=lambda pod: not pod.deleting):
+    for item in sorted((item for item in pods if item.component == WORKER), key=lambda item: not item.deleting):
         by_name[item.name] = item
         if item.host_network:
             by_host[item.node] = item
@@ -196,6 +165,8 @@ def slurm_node(raw: Raw) -> SlurmNode:
         hostname=str(raw.get("hostname") or ""),
         version=str(raw.get("version") or ""),
         topology=str(raw.get("topology") or ""),
+        boot_time=_number(raw.get("boot_time")),
+        slurmd_started=_number(raw.get("slurmd_start_time")),
     )
 
 
@@ -220,84 +191,6 @@ def count_jobs(job_states: Iterable[Raw]) -> dict[str, int]:
         state = _words(job.get("state") or job.get("job_state"))
         counts[state[0] if state else "UNKNOWN"] += 1
     return dict(sorted(counts.items()))
-
-
-def pod(raw: Raw) -> Pod:
-    """A Pod object."""
-    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
-    labels = metadata.get("labels") or {}
-    annotations = metadata.get("annotations") or {}
-    containers = status.get("containerStatuses") or []
-    conditions = {item.get("type"): item for item in status.get("conditions") or ()}
-    ready = conditions.get("Ready", {}).get("status") == "True"
-    return Pod(
-        name=metadata["name"],
-        component=labels.get(COMPONENT, ""),
-        nodeset=labels.get(NODESET, ""),
-        phase=str(status.get("phase", "")),
-        ready=ready,
-        deleting=bool(metadata.get("deletionTimestamp")),
-        node=str(spec.get("nodeName") or ""),
-        address=str(status.get("podIP") or ""),
-        image=str((spec.get("containers") or [{}])[0].get("image", "")),
-        restarts=sum(int(item.get("restartCount") or 0) for item in containers),
-        problem="" if ready else _problem(status, containers, conditions),
-        slurm_node=str(labels.get(SLURM_NODE) or annotations.get(SLURM_NODE) or ""),
-        host_network=bool(spec.get("hostNetwork")),
-    )
-
-
-def workload(raw: Raw) -> Workload:
-    """A StatefulSet, DaemonSet or Deployment object."""
-    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
-    labels = metadata.get("labels") or {}
-    kind = str(raw.get("kind", ""))
-    containers = spec.get("template", {}).get("spec", {}).get("containers") or [{}]
-    if kind == "DaemonSet":
-        desired, current, ready = (
-            int(status.get(key) or 0) for key in ("desiredNumberScheduled", "currentNumberScheduled", "numberReady")
-        )
-    else:
-        desired = 1 if spec.get("replicas") is None else int(spec["replicas"])
-        current, ready = int(status.get("replicas") or 0), int(status.get("readyReplicas") or 0)
-    return Workload(
-        name=metadata["name"],
-        kind=kind,
-        component=labels.get(COMPONENT, ""),
-        nodeset=labels.get(NODESET, ""),
-        desired=desired,
-        current=current,
-        ready=ready,
-        image=str(containers[0].get("image", "")),
-    )
-
-
-def kubernetes_node(raw: Raw) -> KubernetesNode:
-    """A Node object."""
-    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
-    ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in status.get("conditions") or ())
-    return KubernetesNode(
-        name=metadata["name"],
-        ready=ready,
-        cordoned=bool(spec.get("unschedulable")),
-        labels=metadata.get("labels") or {},
-        annotations=metadata.get("annotations") or {},
-        taints=tuple(
-            f"{item.get('key', '')}{'=' + item['value'] if item.get('value') else ''}:{item.get('effect', '')}"
-            for item in spec.get("taints") or ()
-        ),
-    )
-
-
-def _problem(status: Raw, containers: Sequence[Raw], conditions: Mapping[str, Raw]) -> str:
-    for item in [*(status.get("initContainerStatuses") or ()), *containers]:
-        waiting = (item.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") and waiting["reason"] not in ("PodInitializing", "ContainerCreating"):
-            return str(waiting["reason"])
-    scheduled = conditions.get("PodScheduled", {})
-    if scheduled.get("status") == "False":
-        return f"{scheduled.get('reason', 'Unschedulable')}: {scheduled.get('message', '')}".rstrip(": ")
-    return str(status.get("reason") or ("NotReady" if status.get("phase") == "Running" else status.get("phase", "")))
 
 
 def _number(value: Any) -> int:

@@ -10,9 +10,11 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import hostlist
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.errors import SlurmError
@@ -253,6 +255,18 @@ def test_bulk_changes_are_one_call_each() -> None:
         ("GET", "/slurm/v0.0.45/reconfigure/", None),
     ]
     assert calls == {"get": 1, "update": 1, "delete": 1, "create": 1, "cancel": 1, "reconfigure": 1}
+
+
+def test_records_are_deleted_without_a_comma_in_the_path() -> None:
+    # slurmrestd answers 404 (24.11: 400) to a path with a comma, encoded or not.
+    good = answer({"errors": [], "warnings": []})
+    made, script = client(*[good] * 20)
+    names = ["cpu-0", "cpu-1", "cpu-2", "cpu-5", "gpu-1", "login", "a1-b1", "a2-b2", "a1-b2"]
+    made.delete_nodes(names)
+    found = [unquote(path.removeprefix("/slurm/v0.0.45/node/")) for _method, path, _body in script.asked]
+    assert not any("," in path for path in found)
+    assert sorted(name for path in found for name in hostlist.expand(path)) == sorted(names)
+    assert "cpu-[0-2]" in found
 
 
 def test_nothing_to_change_is_no_call() -> None:

@@ -1,0 +1,223 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to this collection: may change at any time.
+
+"""The module reconcile's work: read both sides, plan, and under a lock do what is still to be done; or stay for it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, Snapshot, snapshot
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.lease import Lease
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import reconcile as planner
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.members import Options
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.reconcile import Plan
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.alarm import Alarm
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS, WORKLOADS
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.reconcile_actions import Actor
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
+
+STATEFULSET, _DAEMONSET, _DEPLOYMENT = WORKLOADS
+# Not passing by themselves, so that trying again is of no use.
+FINAL = frozenset({"Drift", "Invalid", "Forbidden", "NoKey", "Unauthorized"})
+SLOW = 10.0  # seconds that an answer may take without being told of
+
+
+class Reconcile:
+    """An Operation: see _run/module.py."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._params = run.params
+        self._namespace: str = run.params["namespace"]
+        self._cluster: str = run.params["name"]
+        self._labels = f"{CLUSTER}={self._cluster}"
+        self._kubernetes = run.kubernetes
+        self._slurm_client: SlurmClient | None = None
+        self._actor = Actor(self._kubernetes, self._namespace, self._slurm)
+        self._lease = Lease(self._kubernetes, self._namespace, f"{self._cluster}-reconcile")
+        self._begun = time.monotonic()
+        self._listed = 0  # Slurm's time of the last list of nodes
+        self._last: Plan | None = None
+        self._passes = 0
+        self._error: OperationError | None = None
+        self._interruptions: list[dict[str, Any]] = []
+
+    def _slurm(self) -> SlurmClient:
+        if self._slurm_client is None:
+            client = client_of(self._kubernetes, self._params, self._run.slurm_calls)
+            client.require_controller()
+            self._slurm_client = client
+        return self._slurm_client
+
+    # --- one pass -------------------------------------------------------------------------------------------------
+
+    def plan(self) -> Sequence[Action]:
+        """Read and plan. A resident run goes on when a side cannot be read; a single one fails."""
+        try:
+            return self._look().actions
+        except OperationError as error:
+            if not self._params["watch"] or error.reason in FINAL:
+                raise
+            self._interrupted(error)
+            return ()
+
+    def _look(self) -> Plan:
+        """Plan from what is there now; raises OperationError when a side cannot be read or the plan may not be done."""
+        params = self._params
+        seen = self._read()
+        options = Options(
+            cluster=f"{self._namespace}/{self._cluster}",
+            now=int(parsedate_to_datetime(self._kubernetes.server_date).timestamp()),
+            conditions=tuple(params["conditions"]),
+            grace=params["grace"],
+            cordon=params["cordon"],
+            nodesets=frozenset(params["nodesets"]),
+            ignored_nodesets=frozenset(params["ignore_nodesets"]),
+        )
+        found = planner.plan(seen, options, directions=params["directions"], only=params["only"])
+        self._last = found
+        if params["fail_on_drift"] and found.drift:
+            raise OperationError(
+                f"Slurm and Kubernetes differ in {len(found.drift)} points: {'; '.join(found.drift[:10])}"
+                f"{'; ...' if len(found.drift) > 10 else ''}. Nothing was changed.",
+                reason="Drift",
+                remaining=found.drift,
+                hint="Run without fail_on_drift to mend what can be mended.",
+            )
+        if params["max_actions"]:
+            planner.check_limit(found, params["max_actions"])
+        self._passes += 1
+        return found
+
+    def _read(self) -> Snapshot:
+        """Six calls, and more only for lists of more than one page.
+
+        Slurm last: what it knows then is at least as new as the Pods. DaemonSets need not be read: each has a Pod for
+        every Node that it is for.
+        """
+        pods = self._kubernetes.list(PODS, self._namespace, labels=self._labels)
+        nodes = self._kubernetes.list(NODES)
+        workloads = self._kubernetes.list(STATEFULSET, self._namespace, labels=self._labels)
+        listing = self._slurm().nodes()
+        self._listed = listing.last_update
+        return snapshot(workloads=workloads, pods=pods, nodes=nodes, slurm_nodes=listing.items)
+
+    def act(self, actions: Sequence[Action]) -> None:
+        """Do what is still to be done once the lock is ours: somebody may have done it while we waited."""
+        try:
+            if not self._lease.held:
+                self._lease.acquire(self._params["lock_timeout"])
+                self._lease.keep()
+                still = {(item.kind, item.target): item for item in self._look().actions}
+                for action in self._run.actions:
+                    fresh = still.get((action.kind, action.target))
+                    action.subject = fresh.subject if fresh == action else None
+            self._do([action for action in actions if action.subject is not None])
+        except BaseException:
+            self._lease.release()
+            raise
+
+    def _do(self, actions: Sequence[Action]) -> None:
+        for batch in stages(actions):
+            if not self._lease.held:
+                raise OperationError(
+                    f"Lease {self._namespace}/{self._cluster}-reconcile was lost.",
+                    reason="LockLost",
+                    hint="Another run may be at work; run again.",
+                )
+            self._run.progress.say(f"{batch[0].stage}: {len(batch)} ({batch[0].target}, ...)")
+            self._actor.act(batch)
+
+    # --- resident -------------------------------------------------------------------------------------------------
+
+    def wait(self) -> None:
+        """Stay for the asked time and make a pass whenever something changes."""
+        try:
+            if self._params["watch"]:
+                self._stay()
+        finally:
+            self._lease.release()
+
+    def _stay(self) -> None:
+        end = self._begun + self._params["duration"]
+        if not self._lease.held:
+            self._lease.acquire(self._params["lock_timeout"])
+            self._lease.keep()
+        alarm = Alarm(self._kubernetes, self._namespace, self._labels, end - time.monotonic())
+        while time.monotonic() < end:
+            try:
+                if self._error is None:
+                    alarm.wait(self._slurm_changed, self._params["poll"], self._params["interval"])
+                else:
+                    time.sleep(min(2.0, max(0.0, end - time.monotonic())))
+                if time.monotonic() < end:
+                    self._pass()
+            except OperationError as error:
+                if error.reason in FINAL:
+                    raise
+                self._interrupted(error)
+
+    def _slurm_changed(self) -> bool:
+        with self._noticing_slowness():
+            return self._slurm().nodes(self._listed).changed
+
+    @contextmanager
+    def _noticing_slowness(self) -> Iterator[None]:
+        """What the clients bridge by waiting and trying again is told all the same."""
+        begun = time.monotonic()
+        yield
+        took = time.monotonic() - begun
+        if took > SLOW:
+            self._note("Slow", f"An answer took {took:.0f} s: the API server or Slurm was away.")
+
+    def _pass(self) -> None:
+        if not self._lease.held:
+            self._lease.release()
+            self._lease.acquire(self._params["lock_timeout"])
+            self._lease.keep()
+        with self._noticing_slowness():
+            actions = self._look().actions
+        self._run.actions += actions
+        self._do(actions)
+        if self._error is not None:
+            self._run.progress.say("both sides can be read again")
+            self._error = None
+
+    def _interrupted(self, error: OperationError) -> None:
+        """Tell it once for as long as it lasts, and look anew at what a token or an address was."""
+        if self._error is None or self._error.reason != error.reason:
+            self._note(error.reason, str(error))
+        self._error = error
+        self._slurm_client = None
+
+    def _note(self, reason: str, text: str) -> None:
+        after = round(time.monotonic() - self._begun, 1)
+        self._interruptions.append({"after": after, "reason": reason, "msg": text})
+        self._run.warn(f"after {after} s: {text}")
+        self._run.progress.say(text)
+
+    # --- tell -----------------------------------------------------------------------------------------------------
+
+    def result(self) -> Mapping[str, Any]:
+        """Return the drift that the last look found. A resident run that never saw both sides has failed."""
+        if self._last is None or (self._passes == 0 and self._error is not None):
+            raise self._error or OperationError("Nothing was read.", reason="Unexpected")
+        counts = Counter(action.kind for action in self._run.actions)
+        return {
+            "drift": self._last.drift,
+            "counts": {"nodes": self._last.members, **dict(sorted(counts.items()))},
+            "passes": self._passes,
+            "interruptions": self._interruptions,
+        }
