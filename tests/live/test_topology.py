@@ -232,6 +232,7 @@ def test_what_slurmctld_does_not_take_is_put_back(mini: MiniSlurm, kube: Kube, t
     before, file = places(mini), mini.run("cat /etc/slurm/topology.yaml").stdout
     failed = topology({**LABELS, "wait_timeout": 20}, fails=True)
     assert "The old topology is back" in failed["msg"], failed["msg"]
+    assert "Invalid node topology specified" in failed["msg"], failed["msg"]
     assert not failed["changed"]
     assert places(mini) == before
     assert mini.run("cat /etc/slurm/topology.yaml").stdout == file
