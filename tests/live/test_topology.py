@@ -136,7 +136,11 @@ def test_a_switch_that_goes_is_left_first_and_slurmctld_starts_again(
         "-       - switch: l2",
         "+       - switch: l3",
     ]
+    job = mini.run("cd /tmp && sbatch --parsable -w gpu-0 --mem=10 --wrap 'sleep 300'", on="cpu-0").stdout.strip()
+    running = f"squeue -h -j {job} -o '%T %N'"
+    kube.wait(lambda: mini.run(running).stdout, lambda found: found == "RUNNING gpu-0\n", timeout=30)
     found = topology(LABELS)
+    assert mini.run(running).stdout == "RUNNING gpu-0\n"
     assert steps(found) == steps(predicted)
     assert [action[0] for action in steps(found)] == ["leave", "write", "reconfigure", "place"]
     assert found["actions"][0]["target"] == "gpu-[0-1]"
@@ -150,6 +154,7 @@ def test_a_switch_that_goes_is_left_first_and_slurmctld_starts_again(
         timeout=90,
         what="slurmctld has started again",
     )
+    mini.client().cancel_jobs([int(job)])
     mini.wait_for_nodes(*NAMES)
     assert "Nodes=gpu-[0-1]" in mini.run("scontrol show topology net | grep SwitchName=l3").stdout
     assert_settled(topology, LABELS)
