@@ -136,7 +136,11 @@ def test_a_switch_that_goes_is_left_first_and_slurmctld_starts_again(
         "-       - switch: l2",
         "+       - switch: l3",
     ]
+    job = mini.run("cd /tmp && sbatch --parsable -w gpu-0 --mem=10 --wrap 'sleep 300'", on="cpu-0").stdout.strip()
+    running = f"squeue -h -j {job} -o '%T %N'"
+    kube.wait(lambda: mini.run(running).stdout, lambda found: found == "RUNNING gpu-0\n", timeout=30)
     found = topology(LABELS)
+    assert mini.run(running).stdout == "RUNNING gpu-0\n"
     assert steps(found) == steps(predicted)
     assert [action[0] for action in steps(found)] == ["leave", "write", "reconfigure", "place"]
     assert found["actions"][0]["target"] == "gpu-[0-1]"
@@ -150,24 +154,31 @@ def test_a_switch_that_goes_is_left_first_and_slurmctld_starts_again(
         timeout=90,
         what="slurmctld has started again",
     )
+    mini.client().cancel_jobs([int(job)])
     mini.wait_for_nodes(*NAMES)
     assert "Nodes=gpu-[0-1]" in mini.run("scontrol show topology net | grep SwitchName=l3").stdout
     assert_settled(topology, LABELS)
 
 
 def test_a_node_without_labels_is_reported_and_usable(
-    mini: MiniSlurm, kube: Kube, nodes: list[str], topology: Run
+    mini: MiniSlurm, kube: Kube, nodes: list[str], topology: Run, tmp_path: Path
 ) -> None:
+    label(kube, nodes[0], "z1", "l1")
     label(kube, nodes[1], None, "l3")
+    only_file = topology({**LABELS, "apply": False, "dest": str(tmp_path / "topology.yaml")})
+    assert [step[0] for step in steps(only_file)] == ["save"]
+    assert (tmp_path / "topology.yaml").read_text() == only_file["content"]
+    assert only_file["api_calls"]["writes"] == 0
     found = topology(LABELS)
     assert found["unplaced"] == {"net": "gpu-[0-1]"}
     assert places(mini)["gpu-1"] == "net:unplaced"
     assert "SwitchName=unplaced Level=0 LinkSpeed=0 Nodes=gpu-[0-1]" in mini.run("scontrol show topology net").stdout
     mini.run("cd /tmp && srun -t 1 --mem=10 -w gpu-0 true && srun -t 1 --mem=10 -N4 true", on="cpu-0")
+
+
+def test_tree_and_blocks_in_one_file(mini: MiniSlurm, kube: Kube, nodes: list[str], topology: Run) -> None:
+    label(kube, nodes[0], "z1", "l1")
     label(kube, nodes[1], "z1", "l2")
-
-
-def test_tree_and_blocks_in_one_file(mini: MiniSlurm, topology: Run) -> None:
     topology(BOTH)
     assert places(mini) == dict.fromkeys(NAMES[:2], "net:l1,nvlink:l1") | dict.fromkeys(NAMES[2:], "net:l2,nvlink:l2")
     shown = mini.run("scontrol show topology nvlink").stdout
@@ -232,6 +243,7 @@ def test_what_slurmctld_does_not_take_is_put_back(mini: MiniSlurm, kube: Kube, t
     before, file = places(mini), mini.run("cat /etc/slurm/topology.yaml").stdout
     failed = topology({**LABELS, "wait_timeout": 20}, fails=True)
     assert "The old topology is back" in failed["msg"], failed["msg"]
+    assert "Invalid node topology specified" in failed["msg"], failed["msg"]
     assert not failed["changed"]
     assert places(mini) == before
     assert mini.run("cat /etc/slurm/topology.yaml").stdout == file

@@ -193,7 +193,9 @@ def difference(shown: Mapping[str, Topology], wanted: Iterable[Topology], moved:
             continue
         if topology.name not in shown:
             return f"it has no topology {topology.name}"
-        there = {leaf.name: frozenset(leaf.nodes) for leaf in shown[topology.name].leaves()}
+        # REST hides some nodes (FUTURE) that slurmctld shows here; of those that are not ours nothing is expected.
+        expected = topology.leaf_of().keys()
+        there = {leaf.name: expected & frozenset(leaf.nodes) for leaf in shown[topology.name].leaves()}
         for leaf in topology.leaves():
             nodes = frozenset(leaf.nodes) - aside
             found = there.get(leaf.name)

@@ -208,6 +208,9 @@ class TopologyChange:
         """
         done = [action for action in self._run.actions if action.done and action.kind != saved_file.SAVE]
         failed = f"{error.msg.rstrip('.')}."
+        words = self._controller.words() if any(action.kind == planner.RECONFIGURE for action in done) else ()
+        if words:
+            failed += f" slurmctld says: {'; '.join(words)}."
         try:
             self._move_back(done, planner.PLACE)
             if any(action.kind in (planner.WRITE, planner.REMOVE) for action in done):

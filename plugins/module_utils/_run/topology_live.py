@@ -15,12 +15,15 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import names, topology
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.topology import Topology
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.worker import LOG_PATH
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER, verdict
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.yaml_text import documents
 
+LOG_CONTAINER = "log"
+LOG = f"{LOG_PATH}/slurmctld.log"
 CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
 POD = paths.Resource("v1", "Pod", "pods", True)
 STATEFULSET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
@@ -161,6 +164,23 @@ class Controller:
             file=sections.get("file", "").rstrip("\n"),
             shown={item.name: item for item in found if item is not None},
         )
+
+    def words(self) -> Sequence[str]:
+        """What slurmctld last said of errors; nothing if that cannot be read."""
+        try:
+            # Of the role's Pod the log is a pipe, which a container of its own reads.
+            said = self._kubernetes.log_tail(self._namespace, self.pod, LOG_CONTAINER, lines=20)
+        except OperationError:
+            said = ""
+        if not said:
+            command = ["sh", "-c", f"[ ! -f {LOG} ] || tail -n 20 {LOG}"]
+            try:
+                said = exec_in_pod(
+                    self._kubernetes, self._namespace, self.pod, command, container=CONTAINER, timeout=10.0, reads=True
+                ).stdout
+            except OperationError:
+                return ()
+        return [word for word in verdict(said).words if word.lower().startswith(("fatal", "error"))]
 
 
 def sha256(text: str | None) -> str:

@@ -197,6 +197,13 @@ def test_a_file_that_slurmctld_has_not_read() -> None:
     assert "l1 of topology tree lacks n1" in change(lacking, OLD)[0].why
 
 
+def test_nodes_that_rest_hides_make_no_difference() -> None:
+    more = Topology("tree", TREE, switches=(Switch("l1", ("n1", "ghost")), Switch("l2", ("n2",))))
+    assert change(Live(render([OLD], yaml=True), [OLD], node_strings([OLD]), {"tree": more}), OLD) == []
+    swapped = Topology("tree", TREE, switches=(Switch("l1", ("n1", "n2")), Switch("l2")))
+    assert "l1 of topology tree has n2 too" in planner.difference({"tree": swapped}, [OLD])
+
+
 def test_a_node_that_only_has_to_be_told_needs_no_reconfigure() -> None:
     before = Live(render([OLD], yaml=True), [OLD], {"n1": "", "n2": "tree:l2"}, {"tree": WITHOUT_N1})
     assert kinds(change(before, OLD)) == [("place", "n1", "", "tree:l1")]

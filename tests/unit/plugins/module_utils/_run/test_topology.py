@@ -85,6 +85,9 @@ class Cluster:
             self.dead = False  # the kubelet starts it again
         return True
 
+    def words(self) -> Sequence[str]:
+        return ["fatal: no such switch"] if self.dead else []
+
     def look(self, names: Sequence[str] = ()) -> topology_live.Seen:
         shown = {item.name: item for item in self.read if item.name in names}
         return topology_live.Seen("", topology_live.sha256(self.file), self.file or "", shown)
@@ -168,8 +171,9 @@ def test_a_failure_leaves_all_as_it_was(cluster: Cluster, fault: str, value: str
     before = state(cluster)
     cluster.log.clear()
     setattr(cluster, fault, value)
-    with pytest.raises(OperationError, match="The old topology is back"):
+    with pytest.raises(OperationError, match="The old topology is back") as raised:
         change(NEW)
+    assert ("slurmctld says: fatal: no such switch" in str(raised.value)) == (fault == "dead_with")
     assert cluster.log == log
     assert state(cluster) == before
 
