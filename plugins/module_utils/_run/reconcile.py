@@ -21,6 +21,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.members import Options
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.reconcile import Plan
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_kubernetes import NODE_CONDITION
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.alarm import Alarm
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS, WORKLOADS
@@ -52,6 +53,7 @@ class Reconcile:
         self._last: Plan | None = None
         self._passes = 0
         self._error: OperationError | None = None
+        self._failures = 0  # in a row
         self._interruptions: list[dict[str, Any]] = []
 
     def _slurm(self) -> SlurmClient:
@@ -76,6 +78,12 @@ class Reconcile:
     def _look(self) -> Plan:
         """Plan from what is there now; raises OperationError when a side cannot be read or the plan may not be done."""
         params = self._params
+        if NODE_CONDITION in params["conditions"]:
+            raise OperationError(
+                f"The condition {NODE_CONDITION} is what this module itself writes; it cannot be a cause.",
+                reason="Invalid",
+                hint="Leave it out of conditions.",
+            )
         seen = self._read()
         options = Options(
             cluster=f"{self._namespace}/{self._cluster}",
@@ -161,7 +169,7 @@ class Reconcile:
                 if self._error is None:
                     alarm.wait(self._slurm_changed, self._params["poll"], self._params["interval"])
                 else:
-                    time.sleep(min(2.0, max(0.0, end - time.monotonic())))
+                    time.sleep(min(2.0 * self._failures, 15.0, max(0.0, end - time.monotonic())))
                 if time.monotonic() < end:
                     self._pass()
             except OperationError as error:
@@ -193,13 +201,14 @@ class Reconcile:
         self._do(actions)
         if self._error is not None:
             self._run.progress.say("both sides can be read again")
-            self._error = None
+            self._error, self._failures = None, 0
 
     def _interrupted(self, error: OperationError) -> None:
         """Tell it once for as long as it lasts, and look anew at what a token or an address was."""
         if self._error is None or self._error.reason != error.reason:
             self._note(error.reason, str(error))
         self._error = error
+        self._failures += 1
         self._slurm_client = None
 
     def _note(self, reason: str, text: str) -> None:

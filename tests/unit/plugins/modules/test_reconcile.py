@@ -230,14 +230,20 @@ def test_an_unreadable_side_means_no_write(side: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "reason"), [({"max_actions": "2"}, "TooManyNodes"), ({"fail_on_drift": True}, "Drift")]
+    ("params", "reason", "remaining"),
+    [
+        ({"max_actions": "2"}, "TooManyNodes", 3),
+        ({"fail_on_drift": True}, "Drift", 3),
+        ({"fail_on_drift": True, "watch": True}, "Drift", 3),
+        ({"conditions": ["SlurmDrain"]}, "Invalid", 0),
+    ],
 )
-def test_refusals(params: dict[str, Any], reason: str) -> None:
+def test_refusals(params: dict[str, Any], reason: str, remaining: int) -> None:
     kubernetes = cordoned()
     with pytest.raises(OperationError) as caught:
         run(kubernetes, **params)
     assert caught.value.reason == reason
-    assert len(caught.value.remaining) == 3
+    assert len(caught.value.remaining) == remaining
     assert kubernetes.writes == []
 
 
