@@ -116,10 +116,9 @@ ON_NODE2 = ["cpu-0", "cpu-1", "e-node2"]
 
 def job_on(mini: MiniSlurm, node: str) -> str:
     """A job that runs there until it is cancelled."""
-    job = mini.run(
-        f"cd /tmp && sbatch --parsable -p {'each' if node.startswith('e-') else 'cpu'} -w {node} -n1 --mem=10 --wrap 'sleep 300'",
-        on="slurm-controller-0",
-    ).stdout.strip()
+    partition = "each" if node.startswith("e-") else "cpu"
+    submit = f"cd /tmp && sbatch --parsable -p {partition} -w {node} -n1 --mem=10 --wrap 'sleep 300'"
+    job = mini.run(submit, on="slurm-controller-0").stdout.strip()
     mini.kube.wait(lambda: job_state(mini, job), lambda word: word == "RUNNING", timeout=40, what=f"job {job} runs")
     return job
 
