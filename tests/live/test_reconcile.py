@@ -550,6 +550,11 @@ def test_the_guide(mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult],
         r"^    ansible-playbook slurm_ops\.kubernetes\.reconcile -i inventory/(.*)$", guide, re.MULTILINE
     )
     assert len(commands) == 3
+    deployment = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)[0])
+    deployment["metadata"]["namespace"] = mini.namespace
+    path = f"/apis/apps/v1/namespaces/{mini.namespace}/deployments"
+    # The schema and what admission says of it; its image is the reader's.
+    assert mini.kube.create(f"{path}?dryRun=All&fieldValidation=Strict", deployment)["kind"] == "Deployment"
     mini.kube.patch(node2, {"metadata": {"annotations": {CORDON_REASON: "disk"}}, "spec": {"unschedulable": True}})
     for command in commands:
         given = dict(re.findall(r"-e (\w+)=(\S+)", command))
