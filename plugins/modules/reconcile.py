@@ -92,7 +92,9 @@ options:
   watch:
     description:
       - Stay for O(duration) seconds and make a pass whenever a Pod, Node or Slurm node changes.
-      - While a side cannot be read, nothing is written; it is tried again until it can be.
+      - While a side cannot be read or another run holds the lock, nothing is written, and it is tried again. A run that
+        ends like that has failed.
+      - The last 1000 actions are returned, and all are counted.
     type: bool
     default: false
   duration:

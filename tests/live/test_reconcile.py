@@ -19,7 +19,7 @@ import yaml
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import NodeState, parse
 
-from .support.kube import Json, Kube
+from .support.kube import Json, Kube, Refused
 from .support.minislurm import ANYWHERE, NAME, MiniSlurm, is_ready, versions_there
 from .support.playbook import CHECKOUT, PlaybookResult
 
@@ -116,10 +116,9 @@ ON_NODE2 = ["cpu-0", "cpu-1", "e-node2"]
 
 def job_on(mini: MiniSlurm, node: str) -> str:
     """A job that runs there until it is cancelled."""
-    job = mini.run(
-        f"cd /tmp && sbatch --parsable -p {node.partition('-')[0]} -w {node} -n1 --mem=10 --wrap 'sleep 300'",
-        on="slurm-controller-0",
-    ).stdout.strip()
+    partition = "each" if node.startswith("e-") else "cpu"
+    submit = f"cd /tmp && sbatch --parsable -p {partition} -w {node} -n1 --mem=10 --wrap 'sleep 300'"
+    job = mini.run(submit, on="slurm-controller-0").stdout.strip()
     mini.kube.wait(lambda: job_state(mini, job), lambda word: word == "RUNNING", timeout=40, what=f"job {job} runs")
     return job
 
@@ -249,6 +248,44 @@ def test_a_cordon_on_request(mini: MiniSlurm, reconcile: Reconcile, node2: str) 
 
 
 # --- Pods and records -------------------------------------------------------------------------------------------------
+
+
+def test_an_eviction_waits_for_the_jobs(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
+    """What kubectl drain does, with the disruption budget of role cluster; for workers of both kinds."""
+    pods = f"/api/v1/namespaces/{mini.namespace}/pods"
+    budget = f"/apis/policy/v1/namespaces/{mini.namespace}/poddisruptionbudgets/{NAME}-workers"
+    selector = {"matchLabels": {"slurm-ops.kubernetes/cluster": NAME, "slurm-ops.kubernetes/protect": "true"}}
+    manifest = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": f"{NAME}-workers"}}
+    mini.kube.apply(budget, {**manifest, "spec": {"maxUnavailable": 0, "selector": selector}})
+    each = next(
+        item["metadata"]["name"]
+        for item in mini.kube.items(pods)
+        if item["metadata"]["name"].startswith("each-") and item["spec"]["nodeName"] == "node2"
+    )
+    workers = ["cpu-0", each]
+
+    def evict(name: str) -> int:
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        try:
+            mini.kube.create(f"{pods}/{name}/eviction", body)
+        except Refused as refused:
+            return refused.status
+        return 201
+
+    jobs = [job_on(mini, "cpu-0"), job_on(mini, "e-node2")]
+    mini.kube.patch(node2, {"spec": {"unschedulable": True}})
+    reconcile()
+    mini.kube.wait(
+        budget, lambda item: item["status"].get("observedGeneration") and not item["status"]["disruptionsAllowed"]
+    )
+    assert [evict(name) for name in workers] == [429, 429]
+    assert [job_state(mini, job) for job in jobs] == ["RUNNING", "RUNNING"]
+    mini.client().cancel_jobs(int(job) for job in jobs)
+    mini.kube.wait(lambda: any(parse(item["state"]).busy for item in nodes(mini).values()), lambda busy: not busy)
+    assert {("unprotect", f"Pod {name}") for name in workers} <= set(kinds(reconcile()))
+    assert [evict(name) for name in workers] == [201, 201]
+    mini.kube.patch(node2, {"spec": {"unschedulable": None}})
+    wait_until_all_is_well(mini, reconcile)
 
 
 def test_a_worker_that_is_deleted_by_hand(mini: MiniSlurm, reconcile: Reconcile) -> None:
@@ -513,6 +550,11 @@ def test_the_guide(mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult],
         r"^    ansible-playbook slurm_ops\.kubernetes\.reconcile -i inventory/(.*)$", guide, re.MULTILINE
     )
     assert len(commands) == 3
+    deployment = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)[0])
+    deployment["metadata"]["namespace"] = mini.namespace
+    path = f"/apis/apps/v1/namespaces/{mini.namespace}/deployments"
+    # The schema and what admission says of it; its image is the reader's.
+    assert mini.kube.create(f"{path}?dryRun=All&fieldValidation=Strict", deployment)["kind"] == "Deployment"
     mini.kube.patch(node2, {"metadata": {"annotations": {CORDON_REASON: "disk"}}, "spec": {"unschedulable": True}})
     for command in commands:
         given = dict(re.findall(r"-e (\w+)=(\S+)", command))
