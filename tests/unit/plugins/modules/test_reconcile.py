@@ -32,7 +32,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.modules import reconcile
 from ..module_utils._plan.reconcile_model import Model, Raw, host, nodeset, pod, slurm
 
 CHECKOUT = Path(__file__).resolve().parents[4]
-CORDONED = "k8s: cordoned: Node n1"
+CORDONED = "k8s: cordoned: no reason given"
 
 
 class Reply:
