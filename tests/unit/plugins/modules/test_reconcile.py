@@ -164,6 +164,16 @@ def test_drains_of_one_reason_are_one_call_under_a_lock() -> None:
     assert kubernetes.lease["spec"]["holderIdentity"] == ""
 
 
+def test_a_lost_rack_is_one_call() -> None:
+    names = [f"gpu-{index}" for index in range(500)]
+    hosts = [host(f"n{index}", ready=False) for index in range(500)]
+    pods = [pod(name, f"n{index}") for index, name in enumerate(names)]
+    kubernetes = Kubernetes(Model(map(slurm, names), pods, hosts, [nodeset(500, "gpu")]))
+    context, _result = run(kubernetes)
+    assert len(context.actions) == 500
+    assert [body["name"] for _target, body in kubernetes.writes] == [["gpu-[0-499]"]]
+
+
 def test_check_mode_takes_no_lock_and_foretells_the_same() -> None:
     foretold, _result = run(cordoned(), check=True)
     done, _result = run(cordoned())
