@@ -145,7 +145,7 @@ def cordon_main_path(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
     mini.client().update_nodes(["e-node2"], state="drain", reason="memory errors, Ann")
     mini.kube.patch(node2, {"metadata": {"annotations": {CORDON_REASON: "disk"}}, "spec": {"unschedulable": True}})
     done = foretold_then_done_then_quiet(reconcile)
-    reason = "k8s: cordoned: Node node2: disk"
+    reason = "k8s: cordoned: disk"
     there = nodes(mini)
     assert [there[name]["reason"] for name in ON_NODE2] == [reason, reason, "memory errors, Ann"]
     assert state(mini, "cpu-0").draining
@@ -205,7 +205,7 @@ def test_conditions_and_readiness_of_nodes(mini: MiniSlurm, reconcile: Reconcile
     assert not reconcile()["changed"]
     args = {"conditions": ["GpuUnhealthy"]}
     foretold_then_done_then_quiet(reconcile, args)
-    assert nodes(mini)["cpu-0"]["reason"] == "k8s: condition: GpuUnhealthy of Node node2: Xid 79"
+    assert nodes(mini)["cpu-0"]["reason"] == "k8s: condition: GpuUnhealthy: Xid 79"
     mini.kube.patch(f"{node2}/status", {"status": {"conditions": [{**bad, "status": "False"}]}}, kind="strategic")
     foretold_then_done_then_quiet(reconcile, args)
     # The kubelet says within seconds that it is ready after all, so it may take more than one attempt to see it.
@@ -216,7 +216,7 @@ def test_conditions_and_readiness_of_nodes(mini: MiniSlurm, reconcile: Reconcile
         reconcile({"only": ["drain"]})
         return str(nodes(mini)["cpu-0"]["reason"])
 
-    mini.kube.wait(seen, lambda reason: reason == "k8s: not ready: Node node2: Kubelet stopped", timeout=60)
+    mini.kube.wait(seen, lambda reason: reason == "k8s: not ready: Kubelet stopped", timeout=60)
     wait_until_all_is_well(mini, reconcile)
 
 
@@ -296,7 +296,7 @@ def test_a_worker_that_is_deleted_by_hand(mini: MiniSlurm, reconcile: Reconcile)
     mini.kube.delete(path)
     done = reconcile()
     assert ("drain", "cpu-1") in kinds(done)
-    assert nodes(mini)["cpu-1"]["reason"] == "k8s: pod: cpu-1 is being deleted"
+    assert nodes(mini)["cpu-1"]["reason"] == "k8s: pod: being deleted"
     mini.kube.patch(path, {"metadata": {"finalizers": None}})
     mini.kube.wait(path, lambda item: item and item["metadata"]["uid"] != old and is_ready(item), timeout=60)
     wait_until_all_is_well(mini, reconcile)
@@ -411,7 +411,7 @@ def test_a_node_that_is_deleted(mini: MiniSlurm, reconcile: Reconcile, node2: st
         node = {"apiVersion": "v1", "kind": "Node", "metadata": kept, "spec": old["spec"]}
         mini.kube.create("/api/v1/nodes", node)
         mini.kube.patch(f"{node2}/status", {"status": old["status"]}, kind="strategic")
-    assert reasons == {"k8s: not ready: Node node2 is gone"}
+    assert reasons == {"k8s: not ready: the Node is gone"}
     wait_until_all_is_well(mini, reconcile)
 
 
@@ -564,7 +564,7 @@ def test_the_guide(mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult],
         last = "\n".join(result.tasks[-1].result["msg"])
         assert last.startswith(f"{mini.namespace}/slurm: 4 nodes, ")
         if command == commands[0]:
-            assert "cpu-0: to be drained: k8s: cordoned: Node node2: disk" in last
+            assert "cpu-0: to be drained: k8s: cordoned: disk" in last
             assert not any(state(mini, name).drain for name in ON_NODE2)
     assert all(state(mini, name).drain for name in ON_NODE2)
 

@@ -32,7 +32,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.modules import reconcile
 from ..module_utils._plan.reconcile_model import Model, Raw, host, nodeset, pod, slurm
 
 CHECKOUT = Path(__file__).resolve().parents[4]
-CORDONED = "k8s: cordoned: Node n1"
+CORDONED = "k8s: cordoned: no reason given"
 
 
 class Reply:
@@ -162,6 +162,16 @@ def test_drains_of_one_reason_are_one_call_under_a_lock() -> None:
     assert result["counts"] == {"nodes": 3, "drain": 3}
     assert kubernetes.lease is not None
     assert kubernetes.lease["spec"]["holderIdentity"] == ""
+
+
+def test_a_lost_rack_is_one_call() -> None:
+    names = [f"gpu-{index}" for index in range(500)]
+    hosts = [host(f"n{index}", ready=False) for index in range(500)]
+    pods = [pod(name, f"n{index}") for index, name in enumerate(names)]
+    kubernetes = Kubernetes(Model(map(slurm, names), pods, hosts, [nodeset(500, "gpu")]))
+    context, _result = run(kubernetes)
+    assert len(context.actions) == 500
+    assert [body["name"] for _target, body in kubernetes.writes] == [["gpu-[0-499]"]]
 
 
 def test_check_mode_takes_no_lock_and_foretells_the_same() -> None:
