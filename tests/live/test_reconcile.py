@@ -221,13 +221,16 @@ def test_conditions_and_readiness_of_nodes(mini: MiniSlurm, reconcile: Reconcile
 
 
 def wait_until_all_is_well(mini: MiniSlurm, reconcile: Reconcile) -> None:
-    """What passes by itself has passed, and reconciliation has given everything back and has nothing left to do."""
-    mini.kube.wait(
-        lambda: [*reconcile()["drift"], *(name for name, item in nodes(mini).items() if parse(item["state"]).drain)],
-        lambda left: not left,
-        timeout=90,
-        what="both sides agree and nothing is drained",
-    )
+    """Every worker is there and ready, and reconciliation has given everything back and has nothing left to do."""
+
+    def left() -> list[str]:
+        found = list(reconcile()["drift"])
+        found += [name for name, item in nodes(mini).items() if parse(item["state"]).drain]
+        found += {"cpu-0", "cpu-1", "e-node1", "e-node2"} - nodes(mini).keys()
+        pods = mini.kube.items(f"/api/v1/namespaces/{mini.namespace}/pods")
+        return found + [item["metadata"]["name"] for item in pods if not is_ready(item)]
+
+    mini.kube.wait(left, lambda left: not left, timeout=90, what="both sides agree and nothing is drained")
 
 
 def test_a_cordon_on_request(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
@@ -336,6 +339,12 @@ def test_a_record_that_no_longer_matches_its_pod(mini: MiniSlurm, reconcile: Rec
     mini.client().cancel_jobs([int(job)])
     mini.apply_nodesets(nodesets()[1:])
     mini.kube.delete(f"/api/v1/namespaces/{mini.namespace}/pods/cpu-0")
+    mini.kube.wait(
+        lambda: bool(reconcile()["drift"]) or nodes(mini).get("cpu-0", {}).get("cpus"),
+        lambda seen: seen == 2,
+        timeout=90,
+        what="cpu-0 has 2 CPUs again",
+    )
     wait_until_all_is_well(mini, reconcile)
 
 
