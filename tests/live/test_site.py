@@ -93,7 +93,7 @@ def test_a_topology_is_left_alone_by_the_next_site(
     try:
         assert [str(task) for task in run_playbook("site").changed] == []
         shown = slurm("scontrol show topology", on="controller").stdout
-        assert "SwitchName=rack1" in shown and "SwitchName=rack2" in shown, shown
+        assert all(f"SwitchName={rack}" in shown for rack in ("rack1", "rack2")), shown
     finally:
         run_playbook("topology", extra_vars={"topology_state": "absent"})
     assert [str(task) for task in run_playbook("site").changed] == []
