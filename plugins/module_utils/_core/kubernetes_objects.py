@@ -89,8 +89,6 @@ class KubernetesNode:
     taints: tuple[str, ...]
     annotations: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[str, Condition] = field(default_factory=dict)
-    uid: str = ""
-    created: int = 0
 
 
 def pod(raw: Raw) -> Pod:
@@ -165,8 +163,6 @@ def kubernetes_node(raw: Raw) -> KubernetesNode:
             for item in spec.get("taints") or ()
         ),
         conditions=conditions,
-        uid=str(metadata.get("uid") or ""),
-        created=seconds(metadata.get("creationTimestamp")),
     )
 
 

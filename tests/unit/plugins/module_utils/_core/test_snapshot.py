@@ -151,15 +151,12 @@ def test_times_conditions_and_owners() -> None:
                 status={"conditions": [condition]},
             )
         ],
-        nodes=[{"metadata": {"name": "n", "creationTimestamp": "nonsense"}, "status": {"conditions": [condition]}}],
-        slurm_nodes=[slurm_node("a", boot_time={"set": True, "number": 3}, slurmd_start_time=4)],
+        nodes=[{"metadata": {"name": "n"}, "status": {"conditions": [condition]}}],
     )
     there = found.pods[0]
     assert (there.uid, there.created, there.owner_kind, there.annotations) == ("u", 10, "DaemonSet", {"x": "y"})
     assert there.conditions["Ready"] == Condition("False", "Why", "text", 60)
     assert found.kubernetes_nodes[0].conditions == there.conditions
-    assert found.kubernetes_nodes[0].created == 0
-    assert (found.slurm_nodes["a"].boot_time, found.slurm_nodes["a"].slurmd_started) == (3, 4)
 
 
 def whole() -> Snapshot:
