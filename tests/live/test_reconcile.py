@@ -366,6 +366,23 @@ def test_a_stale_record(mini: MiniSlurm, reconcile: Reconcile) -> None:
     wait_until_all_is_well(mini, reconcile)
 
 
+def test_a_size_that_is_not_reached_is_told(mini: MiniSlurm, reconcile: Reconcile) -> None:
+    quotas = f"/api/v1/namespaces/{mini.namespace}/resourcequotas"
+    workload = f"/apis/apps/v1/namespaces/{mini.namespace}/statefulsets/cpu"
+    full = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "1"}}}
+    mini.kube.create(quotas, full)
+    mini.kube.wait(f"{quotas}/full", lambda quota: quota["status"].get("hard"), timeout=30)
+    mini.kube.patch(workload, {"spec": {"replicas": 3}})
+    try:
+        found = reconcile()
+        assert not found["changed"]
+        assert any("3 nodes wanted, 2 Pods there" in line for line in found["drift"]), found["drift"]
+    finally:
+        mini.kube.patch(workload, {"spec": {"replicas": 2}})
+        mini.kube.delete(f"{quotas}/full")
+    wait_until_all_is_well(mini, reconcile)
+
+
 def test_nodes_that_registered_less_than_declared(mini: MiniSlurm, reconcile: Reconcile) -> None:
     """GPUs without devices, which Slurm leaves out of the record; and a topology that Slurm refuses (INVALID_REG)."""
     common: Json = {"replicas": 1, "resources": SMALL}
