@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .._core.drains import OWNER
 from .._core.kubernetes_objects import KubernetesNode, Pod
 from .._core.names import DOMAIN
 from .._core.snapshot import SlurmNode
 from .action import Action
-from .members import OWNER, Finding, Member, Picture
+from .members import Finding, Member, Picture
 from .verify import gres_counts
 
 # First words of the reasons that reconciliation writes, and the only drains that it takes back.
