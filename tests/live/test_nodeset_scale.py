@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ def machines(kube: Kube) -> list[str]:
     return names
 
 
-@contextmanager
 def deployed(kube: Kube, kubeconfig: str, namespace: str, version: str) -> Iterator[MiniSlurm]:
     assert version in versions_there(kube)
     made = MiniSlurm(kube, kubeconfig, namespace, version, NODESETS)
@@ -48,14 +46,12 @@ def deployed(kube: Kube, kubeconfig: str, namespace: str, version: str) -> Itera
 
 @pytest.fixture(scope="module")
 def mini(kube: Kube, kubeconfig: str, _namespaces: Callable[[str], str]) -> Iterator[MiniSlurm]:
-    with deployed(kube, kubeconfig, _namespaces("scale"), "26.05") as made:
-        yield made
+    yield from deployed(kube, kubeconfig, _namespaces("scale"), "26.05")
 
 
 @pytest.fixture
 def older(kube: Kube, kubeconfig: str, _namespaces: Callable[[str], str]) -> Iterator[MiniSlurm]:
-    with deployed(kube, kubeconfig, _namespaces("scale-2411"), "24.11") as made:
-        yield made
+    yield from deployed(kube, kubeconfig, _namespaces("scale-2411"), "24.11")
 
 
 Scale = Callable[..., Json]
