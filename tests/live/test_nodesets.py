@@ -119,6 +119,8 @@ def test_a_drain_by_a_person_stays(
     slurm("scontrol update nodename=pool-0 state=drain reason='bad disk, Ann'", on="controller")
     assert nodesets(POOL).changed == []
     assert slurm("sinfo -h -N -p pool -o '%T %E'").stdout.strip() == "drained bad disk, Ann"
+    # Removed with its NodeSet, the record would stay for what the person wrote there.
+    slurm("scontrol update nodename=pool-0 state=undrain", on="controller")
 
 
 def test_gpus_of_a_node_are_registered_and_usable(
