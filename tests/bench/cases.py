@@ -19,7 +19,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.modules.node_drain import 
 from ansible_collections.slurm_ops.kubernetes.plugins.modules.reconcile import ARGUMENTS as RECONCILE_ARGUMENTS
 from tests.live.support.minislurm import NAME
 
-from .measure import Row, alone, in_turn, seconds
+from .measure import Row, computing, in_turn, seconds
 from .scene import Scene
 
 DRAINED_AT_ONCE = 1000
@@ -38,7 +38,7 @@ def planning() -> Iterator[Row]:
         (f"compress {NAMES:,} names", lambda: hostlist.compress(nodes)),
         (f"compress {len(holes):,} names in {NAMES // 3:,} ranges", lambda: hostlist.compress(holes)),
     ):
-        ours = alone(work)
+        ours = computing(work)
         yield Row(what, ours, None, "", "under 0.3 s", ours < 0.3)
     places = {
         name: (f"zone{number // 20000}", f"spine{number // 2000}", f"leaf{number // 40}")
@@ -51,7 +51,7 @@ def planning() -> Iterator[Row]:
         problems.raise_if_any("The topology")
         render([topology], yaml=True)
 
-    ours = alone(plan, 3)
+    ours = computing(plan, 3)
     yield Row(f"plan and write the topology of {NAMES:,} nodes", ours, None, "", "under 2 s", ours < 2)
 
 

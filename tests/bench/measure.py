@@ -35,10 +35,16 @@ def seconds(work: Work) -> float:
     return time.perf_counter() - begun
 
 
-def alone(work: Work, runs: int = 5) -> float:
-    """The median of some runs, after one that does not count."""
+def computing(work: Work, runs: int = 5) -> float:
+    """The median of some runs of what only computes, in CPU seconds, after one that does not count."""
     work()
-    return statistics.median(seconds(work) for _run in range(runs))
+    return statistics.median(_cpu_seconds(work) for _run in range(runs))
+
+
+def _cpu_seconds(work: Work) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
 
 
 def in_turn(ours: Work, other: Work, runs: int = 5) -> tuple[float, float]:
