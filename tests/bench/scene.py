@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +16,11 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import ENVIRONMENT, resolve
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, carry_out
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from tests.live.support.kube import Json, Kube
-from tests.live.support.minislurm import NAME, MiniSlurm
+from tests.live.support.minislurm import NAME, MiniSlurm, is_ready
 
 SIMULATED = "sim"
 TAINT = {"key": "kwok.x-k8s.io/node", "operator": "Exists"}
@@ -82,23 +82,14 @@ class Scene:
 
     def _unready(self) -> int:
         pods = self.kube.items(f"/api/v1/namespaces/{self.namespace}/pods", labelSelector=f"{NODESET}={SIMULATED}")
-        return self.size - sum(_is_ready(pod) for pod in pods)
+        return self.size - sum(is_ready(pod) for pod in pods)
 
     def run(self, arguments: ArgumentSpec, operation: Any, **params: Any) -> Run:
         """Do what a module does, from plan to wait, without Ansible around it."""
         defaults = {name: option.get("default") for name, option in arguments.options.items()}
         run = Run({**defaults, **self.connection, **params}, "bench")
-        work = operation(run)
         try:
-            run.actions += work.plan()
-            for batch in stages(run.actions):
-                work.act(batch)
-            work.wait()
+            carry_out(run, operation(run))
         finally:
             run.close()
         return run
-
-
-def _is_ready(pod: Json) -> bool:
-    conditions: Sequence[Json] = pod["status"].get("conditions") or ()
-    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import hostlist
+from .names import natural
 from .snapshot import WORKER, Pod, SlurmNode, Snapshot, Workload
 
 
@@ -83,9 +84,9 @@ def nodes(snapshot: Snapshot, *, slurm_read: bool) -> list[dict[str, Any]]:
     """Slurm's nodes with the Pods behind them, then worker Pods that Slurm does not know."""
     found = [
         _node(snapshot.slurm_nodes[name], snapshot.pod_of.get(name))
-        for name in sorted(snapshot.slurm_nodes, key=_natural)
+        for name in sorted(snapshot.slurm_nodes, key=natural)
     ]
-    for pod in sorted(snapshot.pods_unknown_to_slurm(), key=lambda pod: _natural(pod.name)):
+    for pod in sorted(snapshot.pods_unknown_to_slurm(), key=lambda pod: natural(pod.name)):
         found.append(_stranger(pod, slurm_read))
     return found
 
@@ -198,9 +199,3 @@ def _pod(pod: Pod | None) -> dict[str, Any]:
         "pod_problem": (pod.problem or None) if pod else None,
         "kubernetes_node": (pod.node or None) if pod else None,
     }
-
-
-def _natural(name: str) -> tuple[str, int, str]:
-    """Sorts w-2 before w-10."""
-    prefix = name.rstrip("0123456789")
-    return prefix, len(name) - len(prefix), name

@@ -125,3 +125,15 @@ def map_node_names(
             owners[name] = f"Node {kubernetes_name}"
             names[kubernetes_name] = name
     return names
+
+
+def natural(name: str) -> tuple[str, int, str]:
+    """A key that sorts w-2 before w-10."""
+    prefix = name.rstrip("0123456789")
+    return prefix, len(name) - len(prefix), name
+
+
+def ordinal(nodeset: str, node: str) -> int | None:
+    """The number of a node of a NodeSet of kind replica; None for a name that is not made so."""
+    stem, _dash, digits = node.rpartition("-")
+    return int(digits) if stem == nodeset and digits.isdecimal() else None

@@ -30,6 +30,7 @@ from .kubernetes_objects import (
     workload,
 )
 from .states import NodeState
+from .values import number, words
 
 __all__ = [
     "CLUSTER", "COMPONENT", "NODESET", "SLURM_NODE", "WORKER", "KubernetesNode", "Partition", "Pod", "SlurmNode",
@@ -190,16 +191,8 @@ def count_jobs(job_states: Iterable[Raw]) -> dict[str, int]:
 
 
 def _number(value: Any) -> int:
-    if isinstance(value, int):
-        return value
-    if isinstance(value, dict):
-        value = value.get("number") if value.get("set", True) else 0
-    return int(value) if isinstance(value, (int, float)) else 0
+    return number(value) or 0
 
 
 def _words(value: Any) -> tuple[str, ...]:
-    if not value:
-        return ()
-    if isinstance(value, str):
-        return tuple(word for word in value.split(",") if word)
-    return tuple(str(word) for word in value)
+    return tuple(words(value))

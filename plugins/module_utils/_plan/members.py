@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from .._core.drains import OWNER
 from .._core.kubernetes_objects import WORKER, KubernetesNode, Pod
-from .._core.names import NODE_NAME_ANNOTATION
+from .._core.names import NODE_NAME_ANNOTATION, natural, ordinal
 from .._core.snapshot import SlurmNode, Snapshot
 
 
@@ -117,9 +117,9 @@ def _members(
         if not node.dynamic:
             continue
         for nodeset in node.features:
-            ordinal = _ordinal(nodeset, node.name)
-            if nodeset in sizes and ordinal is not None and options.includes(nodeset):
-                yield Member(node, nodeset, None, None, wanted=ordinal < sizes[nodeset])
+            number = ordinal(nodeset, node.name)
+            if nodeset in sizes and number is not None and options.includes(nodeset):
+                yield Member(node, nodeset, None, None, wanted=number < sizes[nodeset])
                 break
             # The host name of a DaemonSet's Pod: a slurmd outside Kubernetes with the same feature has another one.
             made = kinds.get(nodeset) == "DaemonSet" and re.fullmatch(rf"{re.escape(nodeset)}-\w{{5}}", node.hostname)
@@ -136,13 +136,3 @@ def _strangers(snapshot: Snapshot, options: Options) -> Iterator[Pod]:
         known = pod.address and pod.address in addresses
         if pod.nodeset and not known and not pod.deleting and options.includes(pod.nodeset):
             yield pod
-
-
-def _ordinal(nodeset: str, node: str) -> int | None:
-    stem, _dash, number = node.rpartition("-")
-    return int(number) if stem == nodeset and number.isdigit() else None
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts cpu-9 before cpu-10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name) if part]

@@ -106,6 +106,8 @@ def node_conditions(picture: Picture) -> Iterator[Action]:
         condition = host.conditions.get(NODE_CONDITION)
         if there == text and _message(condition) == text:
             continue
+        if not text and not there:
+            continue  # a condition of that name without our annotation is not ours
         change = Change(
             name,
             annotations={SHOWN: text or None},
@@ -113,8 +115,6 @@ def node_conditions(picture: Picture) -> Iterator[Action]:
             gone=() if text or condition is None else (NODE_CONDITION,),
             since=max((member.node.reason_at for member in held.get(name, ())), default=0),
         )
-        if not text and not there:
-            continue  # a condition of that name without our annotation is not ours
         why = "drained in Slurm" if text else "no longer drained in Slurm"
         yield Action("show", f"Node {name}", why, there or None, text or None, None, "nodes", change)
 

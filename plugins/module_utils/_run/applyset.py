@@ -20,7 +20,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyset import Key, Object
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.stamp import stamp
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, do_each
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout import Rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import wait_until
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.yaml_text import documents
@@ -192,10 +192,7 @@ class ApplySet:
     def act(self, actions: Sequence[Action]) -> None:
         """Carry out neighbours of one kind of action and one kind of object, side by side if they are many."""
         workers = 16 if len(actions) >= SIDE_BY_SIDE else 1
-        for action, outcome in self._client.map_concurrent(self._carry_out, actions, workers):
-            if isinstance(outcome, OperationError):
-                raise outcome
-            action.done = True
+        do_each(self._client, self._carry_out, actions, workers)
 
     def _carry_out(self, action: Action) -> None:
         item: Object = action.subject

@@ -17,7 +17,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import drain as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, do_each
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.targets import Targets, read_targets
 
@@ -119,10 +119,7 @@ class NodeDrain:
             }
             self._run.kubernetes.patch(NODES, None, action.subject, patch)
 
-        for action, outcome in self._run.kubernetes.map_concurrent(change, actions):
-            if isinstance(outcome, OperationError):
-                raise outcome
-            action.done = True
+        do_each(self._run.kubernetes, change, actions)
 
     # --- wait -----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import ENVIRONMENT, resolve
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.transport import POOL_SIZE
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.progress import Progress
@@ -125,18 +126,39 @@ def run(arguments: ArgumentSpec, operation: Callable[[Run], Operation]) -> None:
     context = Run(module.params, str(module.params.get("name") or module._name))
     try:
         work = operation(context)
-        context.actions += work.plan()
-        if not module.check_mode:
-            for batch in stages(context.actions):
-                work.act(batch)
-            work.wait()
-        result = dict(work.result())
+        result = carry_out(context, work, check=module.check_mode)
     except Exception as error:  # noqa: BLE001 (not swallowed: told with its type)
         _fail(module, context, begun, error)
     finally:
         context.close()
     changed = bool(context.actions) if module.check_mode else any(action.done for action in context.actions)
     module.exit_json(changed=changed, remaining=[], **_common(module, context, begun), **result)
+
+
+def carry_out(context: Run, work: Operation, *, check: bool = False) -> dict[str, Any]:
+    """Plan, and unless only checked act and wait; then the result. An operation without Ansible around it."""
+    context.actions += work.plan()
+    if not check:
+        for batch in stages(context.actions):
+            work.act(batch)
+        work.wait()
+    return dict(work.result())
+
+
+def do_each(
+    kubernetes: KubernetesClient,
+    work: Callable[[Action], bool | None],
+    actions: Sequence[Action],
+    workers: int = POOL_SIZE,
+) -> None:
+    """Carry out actions side by side and mark each as done as soon as it is; False from ``work`` means it was not.
+
+    Raises the first OperationError; what was not begun by then is not begun any more.
+    """
+    for action, outcome in kubernetes.map_concurrent(work, actions, workers):
+        if isinstance(outcome, OperationError):
+            raise outcome
+        action.done = outcome is not False
 
 
 def report(arguments: ArgumentSpec, read: Callable[[Run], Mapping[str, Any]]) -> None:

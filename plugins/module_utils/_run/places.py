@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import drains, jobs
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import drains, jobs, names
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.feasible import (
     chosen_by_label,
@@ -36,7 +35,7 @@ def is_wanted(wanted: Raw) -> bool:
     return any(wanted.get(key) is not None for key in ("replicas", "include", "exclude"))
 
 
-def places_of(workload: Raw, pods: Sequence[Raw], seen: Snapshot, holding: Sequence[Job]) -> list[Place]:
+def places_of(workload: Raw, seen: Snapshot, holding: Sequence[Job]) -> list[Place]:
     """Every Node as the NodeSet sees it. Raises OperationError (NotScalable) if labels do not choose its Nodes."""
     name, pod_spec = workload["metadata"]["name"], workload["spec"]["template"]["spec"]
     if not chosen_by_label(pod_spec, name):
@@ -47,7 +46,6 @@ def places_of(workload: Raw, pods: Sequence[Raw], seen: Snapshot, holding: Seque
         )
     node_of = {pod.name: node for node, pod in seen.pod_of.items()}
     on = {pod.node: pod for pod in seen.pods if pod.nodeset == name and pod.node and not pod.deleting}
-    metadata = {item["metadata"]["name"]: item["metadata"] for item in pods}
     busy = jobs.by_node(holding)
     places = []
     for node in seen.kubernetes_nodes:
@@ -67,25 +65,21 @@ def places_of(workload: Raw, pods: Sequence[Raw], seen: Snapshot, holding: Seque
                 ready=pod.ready,
                 state=record.state if record else None,
                 leaving=bool(record and record.state.drain and record.reason.startswith(f"{drains.OWNER} {SCALE_IN}:")),
-                deletion_cost=_cost(metadata[pod.name]),
+                deletion_cost=_cost(pod.annotations),
                 free_at=_free_at(busy.get(slurm_name, ())),
-                created=_seconds(metadata[pod.name].get("creationTimestamp")),
+                created=pod.created,
             )
         )
     return places
 
 
-def _cost(metadata: Raw) -> int:
-    text = str((metadata.get("annotations") or {}).get(DELETION_COST, "0"))
+def _cost(annotations: Mapping[str, str]) -> int:
+    text = str(annotations.get(DELETION_COST, "0"))
     return int(text) if re.fullmatch(r"-?\d{1,10}", text) else 0
 
 
 def _free_at(on_node: Iterable[Job]) -> float:
     return max((ENDLESS if job.time_limit is None else float(job.ends or 0) for job in on_node), default=0.0)
-
-
-def _seconds(timestamp: Any) -> float:
-    return datetime.fromisoformat(str(timestamp)).timestamp() if timestamp else 0.0
 
 
 def workers_of(name: str, kind: str, size: int, seen: Snapshot, places: Sequence[Place] | None) -> list[Worker]:
@@ -97,12 +91,12 @@ def workers_of(name: str, kind: str, size: int, seen: Snapshot, places: Sequence
     found = []
     for node, pod in members(seen, name).items():
         record = seen.slurm_nodes.get(node)
-        ordinal = _ordinal(name, node) if kind == REPLICA else None
-        is_expected = incomplete if kind != REPLICA else ordinal is None or ordinal < size
+        number = names.ordinal(name, node) if kind == REPLICA else None
+        is_expected = incomplete if kind != REPLICA else number is None or number < size
         found.append(
             Worker(
                 node=node,
-                ordinal=ordinal,
+                ordinal=number,
                 pod=pod or None,
                 state=record.state if record else None,
                 reason=record.reason if record else "",
@@ -112,11 +106,6 @@ def workers_of(name: str, kind: str, size: int, seen: Snapshot, places: Sequence
             )
         )
     return found
-
-
-def _ordinal(nodeset: str, node: str) -> int | None:
-    match = re.fullmatch(rf"{re.escape(nodeset)}-(\d+)", node)
-    return int(match[1]) if match else None
 
 
 def present_of(name: str, seen: Snapshot) -> tuple[list[Registered], dict[str, str]]:

@@ -21,6 +21,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec im
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_kubernetes import Change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_slurm import RESTARTED
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import do_each
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 
@@ -130,11 +131,8 @@ class Actor:
             self._kubernetes.patch(NODES, None, change.name, status, content_type=STRATEGIC, subresource="status")
         self._kubernetes.patch(NODES, None, change.name, body)
 
-    def _spread(self, work: Callable[[Action], None], actions: Iterable[Action]) -> None:
-        for action, outcome in self._kubernetes.map_concurrent(_unless_gone(work), actions):
-            if isinstance(outcome, OperationError):
-                raise outcome
-            action.done = outcome
+    def _spread(self, work: Callable[[Action], None], actions: Sequence[Action]) -> None:
+        do_each(self._kubernetes, _unless_gone(work), actions)
 
 
 def _is_taken(node: SlurmNode) -> bool:

@@ -26,7 +26,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.members
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import NODE, REPLICA, Pool
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import Declared, findings
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining, patient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, do_each
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS, WORKLOADS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.places import (
     is_wanted,
@@ -111,7 +111,7 @@ class NodeSetScale:
         self._seen = snapshot(pods=pods, nodes=nodes, slurm_nodes=self._draining.slurm.nodes().items)
         holding = self._holding() if choosing else []
         for item in choosing:
-            self._places[item["metadata"]["name"]] = places_of(item, pods, self._seen, holding)
+            self._places[item["metadata"]["name"]] = places_of(item, self._seen, holding)
         return [self._pool(item) for item in sorted(workloads, key=lambda item: str(item["metadata"]["name"]))]
 
     def _pool(self, workload: Mapping[str, Any]) -> Pool:
@@ -180,10 +180,7 @@ class NodeSetScale:
         def label(action: Action) -> None:
             self._kubernetes.patch(NODES, None, action.subject[1], {"metadata": {"labels": {NODESET: value}}})
 
-        for action, outcome in self._kubernetes.map_concurrent(label, actions):
-            if isinstance(outcome, OperationError):
-                raise outcome
-            action.done = True
+        do_each(self._kubernetes, label, actions)
 
     def _wait_drained(self, pool: Pool) -> None:
         nodes = [worker.node for worker in planner.victims(pool) if worker.state is not None]

@@ -16,6 +16,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.members import members
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import (
     CLUSTER,
+    WORKER,
     KubernetesNode,
     SlurmNode,
     Snapshot,
@@ -128,7 +129,7 @@ def _on_nodes(run: Run, seen: Snapshot, wanted: set[str]) -> list[str]:
     workers: Mapping[str, Any] = {
         node_of.get(pod.name, pod.name): pod
         for pod in seen.pods
-        if pod.component == "worker" and pod.node in wanted and not pod.deleting
+        if pod.component == WORKER and pod.node in wanted and not pod.deleting
     }
     empty = sorted(wanted - {pod.node for pod in workers.values()})
     if empty:

@@ -315,7 +315,7 @@ class SlurmClient:
 
 def _ranges(nodes: str) -> Iterator[str]:
     """A host list in pieces without a comma: ``a-[1-3,5],b`` is ``a-[1-3]``, ``a-5`` and ``b``."""
-    for part in re.split(r",(?![^\[]*\])", nodes) if nodes else ():
+    for part in hostlist.split(nodes):
         match = re.fullmatch(r"([^\[]*)\[([^\]]*)\]([^\[]*)", part)
         if match:
             for numbers in match[2].split(","):

@@ -54,7 +54,9 @@ class Kubernetes:
         }
         self.nodes[name]["spec"] = change["spec"]
 
-    def map_concurrent(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    def map_concurrent(
+        self, work: Callable[[Any], Any], items: Sequence[Any], workers: int = 16
+    ) -> Iterator[tuple[Any, Any]]:
         for item in items:
             yield item, work(item)
 

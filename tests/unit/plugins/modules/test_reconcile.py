@@ -83,7 +83,7 @@ class Kubernetes:
             raise ApiError("gone", reason="NotFound", status=404)
         self.writes.append((f"{resource.kind} {name}", change))
 
-    def map_concurrent(self, work: Any, items: Any) -> Iterator[Any]:
+    def map_concurrent(self, work: Any, items: Any, workers: int = 16) -> Iterator[Any]:
         return spread(work, items, 1)
 
     def exchange(self, method: str, path: str, *, body: bytes | None, **_more: Any) -> Reply:

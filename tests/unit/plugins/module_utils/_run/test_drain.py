@@ -16,7 +16,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import drain, draining
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.drain import NodeDrain
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, carry_out, stages
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.errors import SlurmError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import GivenToken
@@ -80,27 +80,18 @@ def prepared(**options: Any) -> tuple[Run, NodeDrain]:
     return run, NodeDrain(run)
 
 
-def carried_out(run: Run, work: NodeDrain) -> dict[str, Any]:
-    """As _run/module.py does it."""
-    run.actions += work.plan()
-    for batch in stages(run.actions):
-        work.act(batch)
-    work.wait()
-    return dict(work.result())
-
-
 def kinds(actions: list[Action]) -> list[tuple[str, str, bool]]:
     return [(action.kind, action.target, action.done) for action in actions]
 
 
 def test_one_call_drains_all_and_a_second_run_writes_nothing(slurm: Slurm) -> None:
     run, work = prepared(nodes=["w-[0-2]"])
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     assert slurm.written == [("POST", "nodes/", {"name": ["w-[0-2]"], "state": ["DRAIN"], "reason": "k8s: disk"})]
     assert result["drained"] == ["w-0", "w-1", "w-2"]
     slurm.written.clear()
     run, work = prepared(nodes=["w-[0-2]"])
-    carried_out(run, work)
+    carry_out(run, work)
     assert (run.actions, slurm.written) == ([], [])
 
 
@@ -114,7 +105,7 @@ def test_a_plan_reads_only(slurm: Slurm) -> None:
 
 def test_unknown_names_are_refused_before_anything_is_written(slurm: Slurm) -> None:
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(nodes=["w-0", "x-1"]))
+        carry_out(*prepared(nodes=["w-0", "x-1"]))
     assert (caught.value.reason, slurm.written) == ("UnknownNode", [])
 
 
@@ -124,14 +115,14 @@ def test_unknown_names_are_refused_before_anything_is_written(slurm: Slurm) -> N
 )
 def test_what_makes_no_sense_is_refused(slurm: Slurm, options: dict[str, Any], reason: str) -> None:
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(nodes=["w-0"], **options))
+        carry_out(*prepared(nodes=["w-0"], **options))
     assert (caught.value.reason, slurm.written) == (reason, [])
 
 
 def test_the_deadline_names_the_jobs_and_leaves_them(slurm: Slurm) -> None:
     slurm.job(7, "w-[0-1]")
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(nodes=["w-[0-1]"]))
+        carry_out(*prepared(nodes=["w-[0-1]"]))
     assert caught.value.reason == "Timeout"
     assert caught.value.remaining == ("job 7 of ann on w-[0-1] (no time limit)",)
     assert "stay drained" in caught.value.hint
@@ -140,7 +131,7 @@ def test_the_deadline_names_the_jobs_and_leaves_them(slurm: Slurm) -> None:
 
 def test_without_wait_nothing_is_waited_for(slurm: Slurm, clock: Clock) -> None:
     slurm.job(7, "w-0")
-    result = carried_out(*prepared(nodes=["w-0"], wait=False))
+    result = carry_out(*prepared(nodes=["w-0"], wait=False))
     assert (result["draining"], clock.now) == (["w-0"], 0)
     assert result["nodes"][0]["jobs"][0]["job_id"] == 7
 
@@ -151,7 +142,7 @@ def test_jobs_are_ended_after_their_time(slurm: Slurm, clock: Clock, policy: str
     slurm.job(8, "w-1")
     clock.events.append((30, lambda: slurm.end(8, "COMPLETED")))
     run, work = prepared(nodes=["w-[0-1]"], on_running_jobs=policy)
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     assert clock.now >= 60
     assert slurm.written[1:] == [(*call, {"jobs": ["7"]})]
     assert kinds(run.actions) == [("drain", "w-0", True), ("drain", "w-1", True), (policy, "job 7", True)]
@@ -162,7 +153,7 @@ def test_jobs_that_end_in_time_are_not_touched(slurm: Slurm, clock: Clock) -> No
     slurm.job(7, "w-0")
     clock.events.append((30, lambda: slurm.end(7, "COMPLETED")))
     run, work = prepared(nodes=["w-0"], on_running_jobs="cancel")
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run.actions) == [("drain", "w-0", True)]
 
 
@@ -170,7 +161,7 @@ def test_what_cannot_be_requeued_is_told_and_left(slurm: Slurm, clock: Clock) ->
     slurm.job(7, "w-0", batch_flag=False)
     run, work = prepared(nodes=["w-0"], on_running_jobs="requeue")
     with pytest.raises(OperationError) as caught:
-        carried_out(run, work)
+        carry_out(run, work)
     assert caught.value.reason == "Timeout"
     assert clock.now == pytest.approx(60 + drain.GRACE, abs=5)
     assert "job 7 of ann" in run.warnings[0]
@@ -213,7 +204,7 @@ def test_who_gives_a_node_back_ends_the_wait(slurm: Slurm, clock: Clock) -> None
     slurm.job(7, "w-0")
     clock.events.append((10, lambda: slurm.nodes["w-0"].update(state=["MIXED"], reason="")))
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(nodes=["w-0"]))
+        carry_out(*prepared(nodes=["w-0"]))
     assert caught.value.reason == "DrainLost"
     assert clock.now < 25
 
@@ -224,7 +215,7 @@ def test_jobs_on_a_node_that_somebody_gave_back_are_not_ended(slurm: Slurm, cloc
     clock.events.append((57, lambda: slurm.nodes["w-0"].update(state=["MIXED"], reason="")))
     run, work = prepared(nodes=["w-[0-1]"], on_running_jobs="cancel")
     with pytest.raises(OperationError) as caught:
-        carried_out(run, work)
+        carry_out(run, work)
     assert caught.value.reason == "DrainLost"
     assert slurm.written[1:] == [("DELETE", "jobs/", {"jobs": ["8"]})]
 
@@ -240,7 +231,7 @@ def test_a_slurm_that_restarts_is_waited_for(slurm: Slurm, clock: Clock) -> None
         slurm.end(7)
 
     clock.events += [(5, lambda: setattr(slurm, "before", down)), (40, up)]
-    assert carried_out(*prepared(nodes=["w-0"]))["drained"] == ["w-0"]
+    assert carry_out(*prepared(nodes=["w-0"]))["drained"] == ["w-0"]
     assert clock.now >= 40
 
 
@@ -252,7 +243,7 @@ def test_a_slurm_that_stays_away_ends_the_wait_in_time(slurm: Slurm, clock: Cloc
 
     clock.events.append((5, lambda: setattr(slurm, "before", down)))
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(nodes=["w-0"]))
+        carry_out(*prepared(nodes=["w-0"]))
     assert caught.value.reason == "Timeout"
     assert "Slurm does not answer" in caught.value.msg
     assert clock.now < 120
@@ -273,10 +264,10 @@ def test_a_slurm_that_breaks_off_may_be_going_down(slurm: Slurm, clock: Clock, s
     run, work = prepared(nodes=["w-0"], wait_timeout=300)
     if reason:
         with pytest.raises(OperationError) as caught:
-            carried_out(run, work)
+            carry_out(run, work)
         assert caught.value.reason == reason
     else:
-        assert carried_out(run, work)["drained"] == ["w-0"]
+        assert carry_out(run, work)["drained"] == ["w-0"]
 
 
 def test_other_errors_end_the_wait_at_once(slurm: Slurm, clock: Clock) -> None:
@@ -287,7 +278,7 @@ def test_other_errors_end_the_wait_at_once(slurm: Slurm, clock: Clock) -> None:
 
     clock.events.append((5, lambda: setattr(slurm, "before", refuse)))
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(nodes=["w-0"]))
+        carry_out(*prepared(nodes=["w-0"]))
     assert (caught.value.reason, clock.now < 15) == ("TokenRefused", True)
 
 
@@ -310,7 +301,7 @@ def test_nodes_that_stay_away_are_told_when_given_back(slurm: Slurm) -> None:
     slurm.node("w-0", "DOWN+DRAIN", "k8s: disk")
     slurm.node("w-1", "UNKNOWN+DRAIN+INVALID_REG", "k8s: disk")
     run, work = prepared(nodes=["w-[0-1]"], state="undrained")
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     assert "DOWN" in run.warnings[0]
     assert "INVALID_REG" in run.warnings[1]
     assert "DOWN" in result["nodes"][0]["note"]
@@ -332,10 +323,10 @@ def test_older_slurms_requeue_by_scontrol(slurm: Slurm, monkeypatch: pytest.Monk
     run, work = prepared(nodes=["w-0"], on_running_jobs="requeue", wait_timeout=0)
     if rc:
         with pytest.raises(OperationError) as caught:
-            carried_out(run, work)
+            carry_out(run, work)
         assert caught.value.reason == "RequeueFailed"
         assert "Access denied" in caught.value.msg
     else:
-        assert carried_out(run, work)["drained"] == ["w-0"]
+        assert carry_out(run, work)["drained"] == ["w-0"]
     assert commands == [("hpc", "slurm-controller-0", "scontrol", "requeue", "7")]
     assert kinds(run.actions)[-1] == ("requeue", "job 7", not rc)

@@ -15,7 +15,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, COMPONENT, NODESET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import draining, scale
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, carry_out, stages
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.scale import NodeSetScale
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import GivenToken
@@ -81,7 +81,9 @@ class Kubernetes:
         self.cpu["spec"]["replicas"] = 0
         self.reconcile()
 
-    def map_concurrent(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    def map_concurrent(
+        self, work: Callable[[Any], Any], items: Sequence[Any], workers: int = 16
+    ) -> Iterator[tuple[Any, Any]]:
         for item in items:
             yield item, work(item)
 
@@ -152,15 +154,6 @@ def prepared(kubernetes: Kubernetes) -> Callable[..., tuple[Run, NodeSetScale]]:
 Prepared = Callable[..., tuple[Run, NodeSetScale]]
 
 
-def carried_out(run: Run, work: NodeSetScale) -> dict[str, Any]:
-    """As _run/module.py does it."""
-    run.actions += work.plan()
-    for batch in stages(run.actions):
-        work.act(batch)
-    work.wait()
-    return dict(work.result())
-
-
 def kinds(actions: Sequence[Action]) -> list[tuple[str, str]]:
     return [(action.kind, action.target) for action in actions]
 
@@ -171,14 +164,14 @@ def nothing_is_left(
     kubernetes.written.clear()
     slurm.written.clear()
     run, work = prepared(*nodesets, **options)
-    carried_out(run, work)
+    carry_out(run, work)
     assert (run.actions, kubernetes.written, slurm.written) == ([], [], [])
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 4])
 def test_replicas_come_to_their_number(prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm, size: int) -> None:
     run, work = prepared({"name": "cpu", "replicas": size})
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     assert sorted(slurm.nodes) == sorted(f"cpu-{number}" for number in range(size))
     assert all(action.done for action in run.actions)
     told = result["nodesets"][0]
@@ -189,10 +182,10 @@ def test_replicas_come_to_their_number(prepared: Prepared, kubernetes: Kubernete
 
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_nodes_come_to_their_number(prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm, size: int) -> None:
-    carried_out(*prepared({"name": "metal", "replicas": 2}))
+    carry_out(*prepared({"name": "metal", "replicas": 2}))
     assert {name for name in slurm.nodes if name.startswith("m-")} == {"m-n1", "m-n2"}
     run, work = prepared({"name": "metal", "replicas": size})
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     told = next(item for item in result["nodesets"] if item["name"] == "metal")
     assert (told["replicas"], told["desired"], told["current"], told["ready"], told["feasible"]) == (
         2,
@@ -216,7 +209,7 @@ def test_a_drain_comes_before_a_node_goes(prepared: Prepared, kubernetes: Kubern
     slurm.job(7, "cpu-1")
     run, work = prepared({"name": "cpu", "replicas": 1}, on_running_jobs="wait")
     with pytest.raises(OperationError) as caught:
-        carried_out(run, work)
+        carry_out(run, work)
     assert caught.value.reason == "Timeout"
     assert caught.value.remaining[0].startswith("job 7 of ann on cpu-1")
     assert kubernetes.written == []
@@ -227,7 +220,7 @@ def test_a_drain_comes_before_a_node_goes(prepared: Prepared, kubernetes: Kubern
     ]
     # Run again with the size that it has, in either direction that can grow.
     run, work = prepared({"name": "cpu", "replicas": 2}, direction="out", wait=False)
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run.actions) == [("undrain", "cpu-1")]
 
 
@@ -235,7 +228,7 @@ def test_a_drain_comes_before_a_node_goes(prepared: Prepared, kubernetes: Kubern
 def test_jobs_are_ended_at_once_if_asked(prepared: Prepared, slurm: Slurm, policy: str) -> None:
     slurm.job(7, "cpu-1")
     run, work = prepared({"name": "cpu", "replicas": 1}, on_running_jobs=policy)
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run.actions)[:2] == [("drain", "cpu-1"), (policy, "job 7")]
     assert "cpu-1" not in slurm.nodes
 
@@ -247,7 +240,7 @@ def test_a_leftover_of_an_interrupted_run_is_forgotten(
     slurm.node("cpu-2", "DOWN+DRAIN+DYNAMIC_NORM", OURS, features=["cpu"])
     slurm.node("cpu-3", "DOWN+DRAIN+DYNAMIC_NORM", ANN, features=["cpu"])
     run, work = prepared({"name": "cpu", "replicas": 2}, direction=direction)
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run.actions) == [("forget", "cpu-2")]
     assert slurm.nodes["cpu-3"]["reason"] == ANN
     nothing_is_left(prepared, kubernetes, slurm, {"name": "cpu", "replicas": 2}, direction=direction)
@@ -257,7 +250,7 @@ def test_a_leftover_of_an_interrupted_run_is_forgotten(
 def test_a_leftover_of_kind_node_is_forgotten(prepared: Prepared, slurm: Slurm, direction: str) -> None:
     slurm.node("m-n9", "DOWN+DRAIN+DYNAMIC_NORM", "k8s: scale-in: NodeSet metal to 0", features=["metal"])
     run, work = prepared({"name": "metal", "replicas": 0}, direction=direction)
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run.actions) == [("forget", "m-n9")]
 
 
@@ -273,14 +266,14 @@ def test_a_record_whose_pod_may_come_back_is_no_leftover(
 
 
 def test_a_person_drained_what_goes(prepared: Prepared, slurm: Slurm) -> None:
-    carried_out(*prepared({"name": "metal", "replicas": 1}))
+    carry_out(*prepared({"name": "metal", "replicas": 1}))
     slurm.node("m-n1", "IDLE+DRAIN+DYNAMIC_NORM", ANN, features=["metal"])
     run, work = prepared({"name": "metal", "replicas": 0})
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run.actions) == [("leave", "Node n1")]
     assert slurm.nodes["m-n1"]["reason"] == ANN
     run, work = prepared({"name": "metal", "replicas": 1})
-    carried_out(run, work)
+    carry_out(run, work)
     assert "DRAIN" in slurm.nodes["m-n1"]["state"]
 
 
@@ -309,14 +302,14 @@ def test_what_cannot_be_is_refused(
     prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm, nodeset: Object, reason: str
 ) -> None:
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(nodeset))
+        carry_out(*prepared(nodeset))
     assert (caught.value.reason, kubernetes.written, slurm.written) == (reason, [], [])
 
 
 def test_nodes_that_other_labels_choose_are_not_ours_to_give(prepared: Prepared, kubernetes: Kubernetes) -> None:
     kubernetes.metal["spec"]["template"]["spec"]["nodeSelector"] = {"gpu": "h100"}
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared({"name": "metal", "replicas": 1}))
+        carry_out(*prepared({"name": "metal", "replicas": 1}))
     assert caught.value.reason == "NotScalable"
 
 
@@ -324,7 +317,7 @@ def test_a_nodeset_that_is_gone_from_the_list_is_removed(
     prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm
 ) -> None:
     run, work = prepared({"name": "metal"}, prune=True)
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run.actions) == [
         ("drain", "cpu-0"),
         ("drain", "cpu-1"),
