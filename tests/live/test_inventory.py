@@ -10,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,26 +76,31 @@ TOKENS = """
   tasks:
     - name: Read with a token
       slurm_ops.kubernetes.cluster_info:
-        slurm_token: "{{ lookup('slurm_ops.kubernetes.token', 'slurm', lifespan=60) }}"
-    - name: Make no token for nobody
-      ansible.builtin.debug:
-        msg: "{{ lookup('slurm_ops.kubernetes.token', '') }}"
-      ignore_errors: true
-    - name: Make no token without a key
-      ansible.builtin.debug:
-        msg: "{{ lookup('slurm_ops.kubernetes.token', 'alice', name='nosuch') }}"
-      ignore_errors: true
+        slurm_token: "{{ lookup('slurm_ops.kubernetes.token', %s) }}"
 """
+RunTokens = Callable[..., dict[str, Any]]
 
 
-def test_slurm_accepts_the_token_of_the_lookup(
-    site: PlaybookResult, run_playbook: Callable[..., PlaybookResult], tmp_path: Path
-) -> None:
-    playbook = tmp_path / "tokens.yml"
-    playbook.write_text(TOKENS, encoding="utf-8")
-    result = run_playbook(playbook, inventory=NO_INVENTORY)
-    read = result.task("Read with a token").result
+@pytest.fixture
+def read_with_token(site: PlaybookResult, run_playbook: Callable[..., PlaybookResult], tmp_path: Path) -> RunTokens:
+    def run(arguments: str, **expected: bool) -> dict[str, Any]:
+        playbook = tmp_path / "tokens.yml"
+        playbook.write_text(TOKENS % arguments, encoding="utf-8")
+        return run_playbook(playbook, inventory=NO_INVENTORY, **expected).task("Read with a token").result
+
+    return run
+
+
+def test_slurm_accepts_the_token_of_the_lookup(read_with_token: RunTokens) -> None:
+    read = read_with_token("'slurm', lifespan=60")
     assert [node["name"] for node in read["nodes"]] == ["cpu-0", "cpu-1"]
     assert read["readable"]["slurm"]
-    assert "needs the name of a user" in result.task("Make no token for nobody").result["msg"]
-    assert "slurm/nosuch-auth does not exist" in result.task("Make no token without a key").result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [("''", "needs the name of a user"), ("'alice', name='nosuch'", "slurm/nosuch-auth does not exist")],
+    ids=["for nobody", "without a key"],
+)
+def test_no_token_is_made(read_with_token: RunTokens, arguments: str, told: str) -> None:
+    assert told in read_with_token(arguments, fails=True)["msg"]

@@ -18,6 +18,7 @@ import pytest
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import sign
 
 from .support.guides import inventory_of, playbook_of
+from .support.jobs import job_state
 from .support.kube import Json, Kube
 from .support.minislurm import NAME, MiniSlurm, is_ready, versions_there
 from .support.playbook import NO_INVENTORY, PlaybookResult
@@ -90,11 +91,8 @@ class Drains:
         options = " ".join(["-n1", "--mem=10", "--time=10", f"-w {node}", *more])
         said = self.mini.run(f"cd /tmp && sbatch --parsable {options} --wrap 'sleep 500'", on=node)
         number = int(said.stdout.strip())
-        self.mini.kube.wait(lambda: self.job_state(number), lambda state: state == "RUNNING", timeout=30)
+        self.mini.kube.wait(lambda: job_state(self.mini.run, number), lambda state: state == "RUNNING", timeout=30)
         return number
-
-    def job_state(self, number: int) -> str:
-        return self.mini.run(f"squeue -h -j {number} -o %T", check=False).stdout.strip()
 
 
 def put_back(drains: Drains) -> None:
@@ -159,7 +157,7 @@ def test_jobs_get_their_time_and_then_what_was_asked_for(drains: Drains) -> None
     assert gave_up["reason"] == "Timeout"
     assert gave_up["remaining"][0].startswith(f"job {job} of root on cpu-0 (")
     assert "min left)" in gave_up["msg"]
-    assert drains.job_state(job) == "RUNNING"
+    assert job_state(drains.mini.run, job) == "RUNNING"
 
     found = drains.module("node_drain_info")
     assert (found["draining"], found["drained"]) == (["cpu-0"], [])
@@ -178,7 +176,7 @@ def test_jobs_get_their_time_and_then_what_was_asked_for(drains: Drains) -> None
     predicted = drains.module(check=True, **wanted)
     requeued = drains.module(**wanted)
     assert actions(predicted) == actions(requeued) == [("requeue", f"job {job}")]
-    assert drains.job_state(job) == "PENDING"
+    assert job_state(drains.mini.run, job) == "PENDING"
     assert requeued["drained"] == ["cpu-0"]
     again = drains.module(**wanted)
     assert (again["changed"], again["api_calls"]["writes"]) == (False, 0)
@@ -219,7 +217,7 @@ def test_people_during_a_wait(drains: Drains) -> None:
         drains.person("nodename=cpu-1 state=resume")
         lost = running.result(60)
     assert lost["reason"] == "DrainLost"
-    assert drains.job_state(job) == "RUNNING"
+    assert job_state(drains.mini.run, job) == "RUNNING"
 
 
 def test_slurm_restarts_during_a_wait(drains: Drains) -> None:
@@ -252,7 +250,7 @@ def test_a_token_that_expires_during_a_wait(drains: Drains) -> None:
     assert failed["changed"]
     assert failed["duration"] < 30
     assert token not in str(failed)
-    assert drains.job_state(job) == "RUNNING"
+    assert job_state(drains.mini.run, job) == "RUNNING"
 
 
 def test_nodes_are_cordoned_and_only_ours_are_uncordoned(drains: Drains, kube: Kube) -> None:
@@ -315,5 +313,5 @@ def test_an_older_slurm(older: MiniSlurm, run_module: Callable[..., Json]) -> No
     wanted: Json = {"nodes": ["cpu-0"], "reason": "disk", "wait_timeout": 0, "on_running_jobs": "requeue"}
     done = drains.module(**wanted)
     assert actions(done) == [("drain", "cpu-0"), ("requeue", f"job {job}")]
-    assert (done["drained"], drains.job_state(job)) == (["cpu-0"], "PENDING")
+    assert (done["drained"], job_state(drains.mini.run, job)) == (["cpu-0"], "PENDING")
     assert drains.module(**wanted)["api_calls"]["writes"] == 0

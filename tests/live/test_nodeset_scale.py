@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from .support.guides import inventory_of, playbook_of
+from .support.jobs import job_state
 from .support.kube import Json, Kube
 from .support.minislurm import NAME, MiniSlurm, versions_there
 from .support.playbook import NO_INVENTORY, PlaybookResult
@@ -85,12 +86,8 @@ def nodes(mini: MiniSlurm) -> dict[str, Json]:
 def job_on(mini: MiniSlurm, node: str, partition: str) -> int:
     command = f"cd /tmp && sbatch --parsable -n1 --mem=10 --time=10 -p {partition} -w {node} --wrap 'sleep 500'"
     number = int(mini.run(command, on="cpu-0").stdout.strip())
-    mini.kube.wait(lambda: job_state(mini, number), lambda state: state == "RUNNING", timeout=30)
+    mini.kube.wait(lambda: job_state(mini.run, number), lambda state: state == "RUNNING", timeout=30)
     return number
-
-
-def job_state(mini: MiniSlurm, number: int) -> str:
-    return mini.run(f"squeue -h -j {number} -o %T", check=False).stdout.strip()
 
 
 def test_replicas_with_jobs_on_what_goes(mini: MiniSlurm, scale: Scale) -> None:
@@ -107,7 +104,7 @@ def test_replicas_with_jobs_on_what_goes(mini: MiniSlurm, scale: Scale) -> None:
     gave_up = scale({"name": "cpu", "replicas": 2}, on_running_jobs="wait", wait_timeout=2, fails=True)
     assert gave_up["reason"] == "Timeout"
     assert gave_up["remaining"][0].startswith(f"job {job} of root on cpu-2 (")
-    assert job_state(mini, job) == "RUNNING"
+    assert job_state(mini.run, job) == "RUNNING"
     # The size that it has: what the interrupted run had drained is given back.
     back = scale({"name": "cpu", "replicas": 3}, direction="out")
     assert actions(back) == [("undrain", "cpu-2")]
@@ -117,7 +114,7 @@ def test_replicas_with_jobs_on_what_goes(mini: MiniSlurm, scale: Scale) -> None:
     expected = [("drain", "cpu-2"), ("requeue", f"job {job}"), ("scale", "NodeSet cpu"), ("forget", "cpu-2")]
     assert actions(smaller) == actions(predicted) == expected
     assert "cpu-2" not in nodes(mini)
-    assert job_state(mini, job) == "PENDING"
+    assert job_state(mini.run, job) == "PENDING"
     again = scale({"name": "cpu", "replicas": 2}, on_running_jobs="requeue")
     assert (again["changed"], again["api_calls"]["writes"]) == (False, 0)
     mini.client().cancel_jobs([job])
@@ -154,7 +151,7 @@ def test_nodes_of_kind_node_to_a_number_and_back(
     smaller = scale({"name": "metal", "replicas": 1})
     expected = [("drain", f"m-{second}"), ("leave", f"Node {second}"), ("forget", f"m-{second}")]
     assert actions(smaller) == expected
-    assert job_state(mini, job) == "RUNNING"
+    assert job_state(mini.run, job) == "RUNNING"
 
     too_many = scale({"name": "metal", "replicas": len(machines) + 1}, fails=True)
     assert (too_many["reason"], too_many["api_calls"]["writes"]) == ("NotFeasible", 0)
@@ -238,7 +235,7 @@ def test_an_older_slurm(older: MiniSlurm, run_module: Callable[..., Json], machi
     smaller = scale({"name": "cpu", "replicas": 1}, on_running_jobs="requeue")
     expected = [("drain", "cpu-1"), ("requeue", f"job {job}"), ("scale", "NodeSet cpu"), ("forget", "cpu-1")]
     assert actions(smaller) == expected
-    assert job_state(older, job) == "PENDING"
+    assert job_state(older.run, job) == "PENDING"
     assert actions(scale({"name": "metal", "replicas": 1})) == [("join", f"Node {first}")]
     gone = scale({"name": "metal", "replicas": 0})
     assert actions(gone) == [("drain", f"m-{first}"), ("leave", f"Node {first}"), ("forget", f"m-{first}")]

@@ -19,6 +19,8 @@ import yaml
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import NodeState, parse
 
+from .support.guides import examples_of, text_of
+from .support.jobs import job_state
 from .support.kube import Json, Kube, Refused
 from .support.minislurm import ANYWHERE, NAME, MiniSlurm, is_ready, versions_there
 from .support.playbook import CHECKOUT, PlaybookResult
@@ -119,12 +121,8 @@ def job_on(mini: MiniSlurm, node: str) -> str:
     partition = "each" if node.startswith("e-") else "cpu"
     submit = f"cd /tmp && sbatch --parsable -p {partition} -w {node} -n1 --mem=10 --wrap 'sleep 300'"
     job = mini.run(submit, on="slurm-controller-0").stdout.strip()
-    mini.kube.wait(lambda: job_state(mini, job), lambda word: word == "RUNNING", timeout=40, what=f"job {job} runs")
+    mini.kube.wait(lambda: job_state(mini.run, job), lambda word: word == "RUNNING", timeout=40, what=f"job {job} runs")
     return job
-
-
-def job_state(mini: MiniSlurm, job: str) -> str:
-    return mini.run(f"squeue -h -j {job} -o %T", check=False).stdout.strip()
 
 
 def pod(mini: MiniSlurm, name: str) -> Json:
@@ -167,7 +165,7 @@ def cordon_main_path(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
     assert "e-node2 drain: memory errors, Ann" in shown(there_too)["SlurmDrain"]
     assert shown(pod(mini, "cpu-0")) == {}
     # The job was not touched, and ends by itself.
-    assert job_state(mini, job) == "RUNNING"
+    assert job_state(mini.run, job) == "RUNNING"
     mini.client().cancel_jobs([int(job)])
     mini.kube.wait(lambda: state(mini, "cpu-0").drained, bool, timeout=40, what="cpu-0 is drained")
     mini.kube.patch(node2, {"metadata": {"annotations": {CORDON_REASON: None}}, "spec": {"unschedulable": None}})
@@ -282,7 +280,7 @@ def test_an_eviction_waits_for_the_jobs(mini: MiniSlurm, reconcile: Reconcile, n
         budget, lambda item: item["status"].get("observedGeneration") and not item["status"]["disruptionsAllowed"]
     )
     assert [evict(name) for name in workers] == [429, 429]
-    assert [job_state(mini, job) for job in jobs] == ["RUNNING", "RUNNING"]
+    assert [job_state(mini.run, job) for job in jobs] == ["RUNNING", "RUNNING"]
     mini.client().cancel_jobs(int(job) for job in jobs)
     mini.kube.wait(lambda: any(parse(item["state"]).busy for item in nodes(mini).values()), lambda busy: not busy)
     assert {("unprotect", f"Pod {name}") for name in workers} <= set(kinds(reconcile()))
@@ -335,7 +333,7 @@ def test_a_record_that_no_longer_matches_its_pod(mini: MiniSlurm, reconcile: Rec
     assert took == ["drain", "forget", "restart"]
     assert done["actions"][-1]["why"] == "CPUs=2 in its record, 3 declared"
     assert mini.wait_for_nodes("cpu-0")["cpu-0"]["cpus"] == 3
-    assert job_state(mini, job) == "RUNNING"
+    assert job_state(mini.run, job) == "RUNNING"
     mini.client().cancel_jobs([int(job)])
     mini.apply_nodesets(nodesets()[1:])
     mini.kube.delete(f"/api/v1/namespaces/{mini.namespace}/pods/cpu-0")
@@ -571,12 +569,10 @@ def test_a_side_that_cannot_be_read_means_no_write(mini: MiniSlurm, reconcile: R
 
 def test_the_guide(mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult], node2: str) -> None:
     """The commands of docs/guides/reconcile.md, as they stand there, but for the time to stay."""
-    guide = (CHECKOUT / "docs" / "guides" / "reconcile.md").read_text(encoding="utf-8")
-    commands = re.findall(
-        r"^    ansible-playbook slurm_ops\.kubernetes\.reconcile -i inventory/(.*)$", guide, re.MULTILINE
-    )
+    command = r"^    ansible-playbook slurm_ops\.kubernetes\.reconcile -i inventory/(.*)$"
+    commands = re.findall(command, text_of("reconcile.md"), re.MULTILINE)
     assert len(commands) == 3
-    deployment = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)[0])
+    deployment = examples_of("reconcile.md")[0]
     deployment["metadata"]["namespace"] = mini.namespace
     path = f"/apis/apps/v1/namespaces/{mini.namespace}/deployments"
     # The schema and what admission says of it; its image is the reader's.
@@ -599,8 +595,7 @@ def test_the_rights_of_the_guide_are_enough(mini: MiniSlurm, reconcile: Reconcil
     """The operator's Role, and the ClusterRole that docs/guides/rbac.md shows."""
     kube, namespace, version = mini.kube, mini.namespace, "rbac.authorization.k8s.io/v1"
     rules = yaml.safe_load((CHECKOUT / "roles/cluster/files/operator-rules.yaml").read_text(encoding="utf-8"))["rules"]
-    guide = (CHECKOUT / "docs" / "guides" / "rbac.md").read_text(encoding="utf-8")
-    shown_there = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)[-1])
+    shown_there = examples_of("rbac.md")[-1]
     assert shown_there["kind"] == "ClusterRole"
     name = f"{namespace}-{shown_there['metadata']['name']}"
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ops"}}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from .support.guides import examples_of, text_of
 from .support.kube import Json, Kube
 from .support.minislurm import ANYWHERE, NAME, MiniSlurm, is_ready, versions_there
-from .support.playbook import CHECKOUT, PlaybookResult
+from .support.playbook import PlaybookResult
 
 ZONE, LEAF = "example.org/zone", "example.org/leaf"
 NAMES = ["cpu-0", "cpu-1", "gpu-0", "gpu-1"]
@@ -330,9 +330,7 @@ network (tree, default)
 def test_the_examples_of_the_guide(
     mini: MiniSlurm, kube: Kube, nodes: list[str], run_playbook: Callable[..., PlaybookResult], tmp_path: Path
 ) -> None:
-    guide = (CHECKOUT / "docs/guides/topology.md").read_text(encoding="utf-8")
-    examples = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)]
-    tree, survey, blocks, tasks = examples
+    tree, survey, blocks, tasks = examples_of("topology.md")
     label(kube, nodes[0], "z1", "l1")
     label(kube, nodes[1], "z1", "l2")
     fabric, picture = tmp_path / "fabric.txt", tmp_path / "topology.svg"
@@ -346,7 +344,7 @@ def test_the_examples_of_the_guide(
     told = playbook(tree)
     assert "place gpu-[0-1]: nowhere to network:l2" in told
     assert told.endswith(LAST.rstrip())
-    assert all(line.strip() in guide for line in LAST.splitlines())
+    assert all(line.strip() in text_of("topology.md") for line in LAST.splitlines())
     assert "nvlink (block, block sizes 2)" in playbook(blocks)
     assert "topology (tree, default)" in playbook(survey)
     shown = run_playbook("topology", extra_vars={**cluster, "topology_state": "show", "topology_svg": str(picture)})

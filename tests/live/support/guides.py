@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -16,11 +17,20 @@ from .playbook import CHECKOUT
 _BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+def text_of(guide: str) -> str:
+    return (CHECKOUT / "docs" / "guides" / guide).read_text(encoding="utf-8")
+
+
+def examples_of(guide: str) -> list[Any]:
+    """What the YAML blocks of a guide say, in their order."""
+    examples = [yaml.safe_load(block) for block in _BLOCK.findall(text_of(guide))]
+    assert examples, f"{guide} has no examples"
+    return examples
+
+
 def playbook_of(guide: str, mini: MiniSlurm, folder: Path) -> Path:
     """All tasks of a guide's YAML blocks in their order, as one play against a cluster."""
-    text = (CHECKOUT / "docs" / "guides" / guide).read_text(encoding="utf-8")
-    tasks = [task for block in _BLOCK.findall(text) for task in yaml.safe_load(block)]
-    assert tasks, f"{guide} has no examples"
+    tasks = [task for example in examples_of(guide) for task in example]
     play = {
         "name": f"Examples of {guide}",
         "hosts": "localhost",

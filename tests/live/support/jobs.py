@@ -12,7 +12,7 @@ from .process import Completed
 Slurm = Callable[..., Completed]
 
 
-def job_state(slurm: Slurm, job: str) -> str:
+def job_state(slurm: Slurm, job: str | int) -> str:
     """State of a job that slurmctld knows, empty when it does not."""
     return slurm(f"squeue -h -j {job} -o %T", check=False).stdout.strip()
 
