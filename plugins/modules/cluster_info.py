@@ -36,6 +36,13 @@ options:
     type: list
     elements: str
     default: []
+  conditions:
+    description:
+      - Conditions of Nodes and of worker Pods to return, by type, as V(Ready), V(DiskPressure) or those that
+        M(slurm_ops.kubernetes.reconcile) writes.
+    type: list
+    elements: str
+    default: []
   kubernetes_nodes:
     description:
       - Whether to read the Nodes. An account that may not list Nodes is told so in RV(unreadable), and the rest is read
@@ -95,7 +102,8 @@ nodesets:
       nodes: cpu-[0-1]
       image: registry.example.org/slurmd:26.05
 nodes:
-  description: Slurm's nodes with the Pods behind them, then worker Pods that Slurm does not know.
+  description: Slurm's nodes with the Pods behind them, then worker Pods that Slurm does not know. C(pod_conditions)
+    are those asked for.
   returned: success
   type: list
   elements: dict
@@ -127,9 +135,11 @@ nodes:
       pod: cpu-0
       pod_ready: true
       pod_problem: null
+      pod_conditions: {}
       kubernetes_node: node1
 kubernetes_nodes:
-  description: The Nodes of the Kubernetes cluster, with the labels and annotations asked for.
+  description: The Nodes of the Kubernetes cluster, with the labels, annotations and conditions asked for. C(since) is
+    the time of a condition's last change in seconds since 1970.
   returned: success
   type: list
   elements: dict
@@ -140,6 +150,8 @@ kubernetes_nodes:
       taints: []
       labels: {topology.kubernetes.io/rack: r1}
       annotations: {}
+      conditions:
+        Ready: {status: "True", reason: KubeletReady, message: kubelet is posting ready status, since: 1795258652}
 daemons:
   description: slurmctld, slurmdbd, slurmrestd, login Pods, the database and whatever else belongs to the cluster.
   returned: success
@@ -240,6 +252,7 @@ ARGUMENTS = (
         {
             "labels": {"type": "list", "elements": "str", "default": []},
             "annotations": {"type": "list", "elements": "str", "default": []},
+            "conditions": {"type": "list", "elements": "str", "default": []},
             "kubernetes_nodes": {"type": "bool", "default": True},
             "fail_on_unreadable": {"type": "bool", "default": True},
         }
@@ -260,7 +273,7 @@ def read(run: Run) -> Mapping[str, Any]:
     failure = first_failure(sides)
     if failure is not None and params["fail_on_unreadable"]:
         raise failure
-    return result(sides, params["labels"], params["annotations"])
+    return result(sides, **{part: params[part] for part in ("labels", "annotations", "conditions")})
 
 
 def main() -> None:

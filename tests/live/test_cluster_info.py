@@ -52,7 +52,7 @@ def read(mini: MiniSlurm, run_module: Callable[..., Json]) -> Callable[..., Json
 
 
 def test_both_sides_in_a_fixed_number_of_calls(mini: MiniSlurm, read: Callable[..., Json]) -> None:
-    found = read({"labels": ["kubernetes.io/hostname"]})
+    found = read({"labels": ["kubernetes.io/hostname"], "conditions": ["Ready", "NoSuch"]})
     assert not found["changed"]
     assert found["api_calls"]["kubernetes"] == 6
     assert found["api_calls"]["slurm"] == 4
@@ -72,6 +72,9 @@ def test_both_sides_in_a_fixed_number_of_calls(mini: MiniSlurm, read: Callable[.
     assert found["versions"]["slurmrestd"].startswith(mini.version)
     assert found["partitions"][0]["default"]
     assert all(item["labels"] for item in found["kubernetes_nodes"])
+    assert {item["conditions"]["Ready"]["reason"] for item in found["kubernetes_nodes"]} == {"KubeletReady"}
+    assert nodes["cpu-0"]["pod_conditions"]["Ready"]["status"] == "True"
+    assert list(nodes["cpu-0"]["pod_conditions"]) == ["Ready"]
     assert found["readable"] == {"kubernetes": True, "kubernetes_nodes": True, "slurm": True}
 
 

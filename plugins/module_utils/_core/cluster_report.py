@@ -9,31 +9,40 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from . import hostlist
+from .kubernetes_objects import Condition
 from .names import natural
 from .snapshot import WORKER, Pod, SlurmNode, Snapshot, Workload
 
 
 def plain(
-    snapshot: Snapshot, *, labels: Sequence[str], slurm_read: bool, annotations: Sequence[str] = ()
+    snapshot: Snapshot,
+    *,
+    slurm_read: bool,
+    labels: Sequence[str] = (),
+    annotations: Sequence[str] = (),
+    conditions: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """nodesets, nodes, kubernetes_nodes, daemons, partitions, jobs; ``labels`` and ``annotations`` of Nodes to show.
+    """nodesets, nodes, kubernetes_nodes, daemons, partitions, jobs.
 
-    Without ``slurm_read`` the nodes are the worker Pods alone, of which Slurm's side is not known.
+    ``labels`` and ``annotations`` of Nodes to show, ``conditions`` of Nodes and worker Pods. Without ``slurm_read`` the
+    nodes are the worker Pods alone, of which Slurm's side is not known.
     """
     return {
         "nodesets": nodesets(snapshot),
-        "nodes": nodes(snapshot, slurm_read=slurm_read),
+        "nodes": nodes(snapshot, slurm_read=slurm_read, conditions=conditions),
         "kubernetes_nodes": [
             {
                 "name": node.name,
                 "ready": node.ready,
                 "cordoned": node.cordoned,
                 "taints": list(node.taints),
-                "labels": {label: node.labels[label] for label in labels if label in node.labels},
-                "annotations": {key: node.annotations[key] for key in annotations if key in node.annotations},
+                "labels": _only(labels, node.labels),
+                "annotations": _only(annotations, node.annotations),
+                "conditions": _conditions(conditions, node.conditions),
             }
             for node in sorted(snapshot.kubernetes_nodes, key=lambda node: node.name)
         ],
@@ -80,14 +89,14 @@ def nodesets(snapshot: Snapshot) -> list[dict[str, Any]]:
     return found
 
 
-def nodes(snapshot: Snapshot, *, slurm_read: bool) -> list[dict[str, Any]]:
+def nodes(snapshot: Snapshot, *, slurm_read: bool, conditions: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Slurm's nodes with the Pods behind them, then worker Pods that Slurm does not know."""
     found = [
-        _node(snapshot.slurm_nodes[name], snapshot.pod_of.get(name))
+        {**_node(snapshot.slurm_nodes[name]), **_pod(snapshot.pod_of.get(name), conditions)}
         for name in sorted(snapshot.slurm_nodes, key=natural)
     ]
     for pod in sorted(snapshot.pods_unknown_to_slurm(), key=lambda pod: natural(pod.name)):
-        found.append(_stranger(pod, slurm_read))
+        found.append({**_stranger(pod, slurm_read), **_pod(pod, conditions)})
     return found
 
 
@@ -134,7 +143,7 @@ def _pods_of(item: Workload, snapshot: Snapshot) -> list[Pod]:
     )
 
 
-def _node(node: SlurmNode, pod: Pod | None) -> dict[str, Any]:
+def _node(node: SlurmNode) -> dict[str, Any]:
     return {
         "name": node.name,
         "known_to_slurm": True,
@@ -159,12 +168,12 @@ def _node(node: SlurmNode, pod: Pod | None) -> dict[str, Any]:
         "version": node.version,
         "topology": node.topology,
         "dynamic": node.dynamic,
-        **_pod(pod),
     }
 
 
 def _stranger(pod: Pod, slurm_read: bool) -> dict[str, Any]:
-    unknown: Mapping[str, Any] = {
+    return {
+        "name": pod.slurm_node or pod.name,
         "known_to_slurm": False if slurm_read else None,
         "state": [],
         "word": "unknown",
@@ -188,14 +197,22 @@ def _stranger(pod: Pod, slurm_read: bool) -> dict[str, Any]:
         "topology": "",
         "dynamic": None,
     }
-    return {"name": pod.slurm_node or pod.name, **unknown, **_pod(pod)}
 
 
-def _pod(pod: Pod | None) -> dict[str, Any]:
+def _pod(pod: Pod | None, conditions: Sequence[str]) -> dict[str, Any]:
     return {
         "nodeset": (pod.nodeset or None) if pod else None,
         "pod": pod.name if pod else None,
         "pod_ready": pod.ready if pod else None,
         "pod_problem": (pod.problem or None) if pod else None,
+        "pod_conditions": _conditions(conditions, pod.conditions) if pod else {},
         "kubernetes_node": (pod.node or None) if pod else None,
     }
+
+
+def _only(keys: Sequence[str], there: Mapping[str, str]) -> dict[str, str]:
+    return {key: there[key] for key in keys if key in there}
+
+
+def _conditions(types: Sequence[str], there: Mapping[str, Condition]) -> dict[str, dict[str, Any]]:
+    return {key: asdict(there[key]) for key in types if key in there}

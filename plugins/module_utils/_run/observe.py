@@ -103,12 +103,12 @@ def read_sides(
     return sides
 
 
-def result(sides: Sides, labels: Sequence[str], annotations: Sequence[str] = ()) -> dict[str, Any]:
-    """What cluster_info returns."""
+def result(sides: Sides, **shown: Sequence[str]) -> dict[str, Any]:
+    """What cluster_info returns; ``shown`` are the labels, annotations and conditions to show."""
     both = sides.snapshot()
     readable = sides.readable
     return {
-        **cluster_report.plain(both, labels=labels, annotations=annotations, slurm_read=readable[SLURM]),
+        **cluster_report.plain(both, slurm_read=readable[SLURM], **shown),
         "versions": {
             "slurmrestd": sides.release or None,
             "data_parser": sides.parser or None,

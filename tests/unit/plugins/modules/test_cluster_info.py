@@ -94,6 +94,7 @@ class Run:
             "name": "slurm",
             "labels": [],
             "annotations": [],
+            "conditions": ["Ready"],
             "kubernetes_nodes": True,
             "fail_on_unreadable": True,
             **params,

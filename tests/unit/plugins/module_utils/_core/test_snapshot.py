@@ -244,7 +244,9 @@ def whole() -> Snapshot:
 
 
 def test_the_report() -> None:
-    found = cluster_report.plain(whole(), labels=["rack"], annotations=["why"], slurm_read=True)
+    found = cluster_report.plain(
+        whole(), labels=["rack"], annotations=["why"], conditions=["Ready", "Away"], slurm_read=True
+    )
     cpu, gpu = found["nodesets"]
     assert (cpu["kind"], cpu["desired"], cpu["current"], cpu["ready"]) == ("replica", 3, 3, 2)
     assert (cpu["nodes"], cpu["registered"], cpu["usable"]) == ("cpu-[0-1]", 2, 1)
@@ -266,8 +268,19 @@ def test_the_report() -> None:
     assert [item["name"] for item in found["daemons"]] == ["slurm-controller", "slurm-restapi"]
     assert found["daemons"][1]["restarts"] == 3
     assert found["daemons"][0]["desired"] == 1
+    ready = {"reason": "", "message": "", "since": 0}
+    assert by_name["cpu-1"]["pod_conditions"] == {"Ready": {"status": "True", **ready}}
+    assert by_name["cpu-10"]["pod_conditions"] == {}
     assert found["kubernetes_nodes"] == [
-        {"name": "node1", "ready": True, "cordoned": False, "taints": [], "labels": {}, "annotations": {}},
+        {
+            "name": "node1",
+            "ready": True,
+            "cordoned": False,
+            "taints": [],
+            "labels": {},
+            "annotations": {},
+            "conditions": {"Ready": {"status": "True", **ready}},
+        },
         {
             "name": "node2",
             "ready": False,
@@ -275,6 +288,7 @@ def test_the_report() -> None:
             "taints": ["a=b:NoSchedule", "c:NoExecute"],
             "labels": {"rack": "r2"},
             "annotations": {"why": "disk"},
+            "conditions": {},
         },
     ]
     assert [(item["default"], item["max_time"]) for item in found["partitions"]] == [(True, 60), (False, None)]

@@ -42,6 +42,13 @@ def test_kwok_runs_only_if_there_is_something_to_simulate() -> None:
     assert "kwok" not in by_name(kwok_nodes=0)
 
 
+@pytest.mark.parametrize(("simulated", "seconds"), [(200, 40), (1000, 200), (5000, 1000)])
+def test_many_simulated_nodes_say_less_often_that_they_live(simulated: int, seconds: int) -> None:
+    found = by_name(kwok_nodes=simulated)
+    assert f"--node-lease-duration-seconds={seconds}" in found["kwok"].argv
+    assert f"--node-monitor-grace-period={seconds + 10}s" in found["kube-controller-manager"].argv
+
+
 def test_a_component_is_named_after_its_program() -> None:
     # observe.py tells components from what they leave behind by this.
     assert all(c.name.startswith(c.program) for c in components(settings(kwok_nodes=1)))
