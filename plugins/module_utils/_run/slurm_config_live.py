@@ -120,10 +120,9 @@ class ConfigPod(ControllerPod):
         """Look into the Pod, with one call. Raises OperationError if no command can be run there."""
         ended = self.run(["sh", "-c", _LOOK])
         shown = sections(ended.stdout)
-        hashes = dict(reversed(line.split(maxsplit=1)) for line in shown.get("hashes", "").splitlines())
         version = shown.get("version", "").split()
         return Seen(
-            hashes=hashes,
+            hashes=_hashes(shown.get("hashes", "")),
             taken=_is_younger(shown.get("processes", "").split(), shown.get("times", "").split()),
             answers=" UP" in shown.get("answer", "").upper(),
             version=version[-1] if version else "",
@@ -213,7 +212,7 @@ class ConfigPod(ControllerPod):
         ended = exec_in_pod(
             self._kubernetes, self._namespace, pod, ["sh", "-c", _CACHE], container="slurmd", timeout=20.0, reads=True
         )
-        return dict(reversed(line.split(maxsplit=1)) for line in ended.stdout.splitlines())
+        return _hashes(ended.stdout)
 
 
 def mounts_whole(pod: Raw, config_map: str) -> bool:
@@ -229,6 +228,15 @@ def is_running(pod: Raw) -> bool:
     """Whether commands can be run beside slurmctld."""
     states = (pod.get("status") or {}).get("containerStatuses") or ()
     return any(item["name"] == CONTAINER and "running" in (item.get("state") or {}) for item in states)
+
+
+def _hashes(text: str) -> dict[str, str]:
+    """{file: hash} of what sha256sum writes."""
+    found = {}
+    for line in text.splitlines():
+        value, _blank, name = line.partition("  ")
+        found[name] = value
+    return found
 
 
 def _is_younger(started: list[str], times: list[str]) -> bool:

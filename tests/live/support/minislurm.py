@@ -81,7 +81,9 @@ class MiniSlurm:
         data = {name: base64.b64encode(value).decode() for name, value in keys.items()}
         self._apply(f"{core}/secrets", "v1", "Secret", f"{NAME}-auth", data=data)
         labels = {"slurm-ops.kubernetes/cluster": NAME}
-        self._apply(f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", labels=labels, data=slurm_files(self.facts))
+        self._apply(
+            f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", labels=labels, data=slurm_files(self.facts)
+        )
         for name, port, headless in (("controller", 6817, True), ("workers", 6818, True), ("restapi", 6820, False)):
             component = {"workers": "worker"}.get(name, name)
             spec = {"selector": {"app.kubernetes.io/component": component}, "ports": [{"port": port}]}

@@ -60,7 +60,12 @@ def test_other_files_are_one_change_each() -> None:
         Change("prolog-x", "prolog-x", "present", None),
         Change("slurm.conf", "slurm.conf", "present", "present"),
     ]
-    assert [config_change.summary([change]) for change in found] == ["not there yet", "as asked", "as asked", "as asked"]
+    assert [config_change.summary([change]) for change in found] == [
+        "not there yet",
+        "as asked",
+        "as asked",
+        "as asked",
+    ]
     assert config_change.restarts(found) == {}
 
 
