@@ -80,10 +80,8 @@ class MiniSlurm:
         keys = {"slurm.key": secrets.token_bytes(1024), "jwt.key": secrets.token_bytes(32)}
         data = {name: base64.b64encode(value).decode() for name, value in keys.items()}
         self._apply(f"{core}/secrets", "v1", "Secret", f"{NAME}-auth", data=data)
-        labels = {"slurm-ops.kubernetes/cluster": NAME}
-        self._apply(
-            f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", labels=labels, data=slurm_files(self.facts)
-        )
+        files, labels = slurm_files(self.facts), {"slurm-ops.kubernetes/cluster": NAME}
+        self._apply(f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", labels=labels, data=files)
         for name, port, headless in (("controller", 6817, True), ("workers", 6818, True), ("restapi", 6820, False)):
             component = {"workers": "worker"}.get(name, name)
             spec = {"selector": {"app.kubernetes.io/component": component}, "ports": [{"port": port}]}
