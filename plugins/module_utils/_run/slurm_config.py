@@ -98,11 +98,8 @@ class ConfigurationChange:
         if live is None:
             return []
         if self._pod.exists():
-            raise OperationError(
-                f"{self._pod.target} cannot go while there is a slurmctld, which would not start again without it.",
-                reason="InUse",
-                hint="Remove the controller first (playbook destroy).",
-            )
+            # Said again by the removal itself: in check mode of the playbook destroy the controller is still there.
+            self._run.warn(f"{self._pod.target} goes only when there is no slurmctld any more.")
         return [Action(REMOVE, self._pod.target, "as asked", before="present", after="absent")]
 
     def _plan_namespace(self) -> list[Action]:
@@ -242,7 +239,7 @@ class ConfigurationChange:
         elif kind == CANCEL:
             self._pod.cancel(actions[0].subject)
         elif self._params["state"] == "absent":
-            self._pod.remove()
+            self._remove()
         elif kind in (WRITE, REMOVE):
             self._takeover.write(self._files, self._pending, bring=self._has_pod)
         elif target == SLURMCTLD:
@@ -253,6 +250,15 @@ class ConfigurationChange:
             self._pod.note_restarts([])
         for action in actions:
             action.done = True
+
+    def _remove(self) -> None:
+        if self._pod.exists():
+            raise OperationError(
+                f"{self._pod.target} cannot go while there is a slurmctld, which would not start again without it.",
+                reason="InUse",
+                hint="Remove the controller first (playbook destroy).",
+            )
+        self._pod.remove()
 
     def _make_it_read(self, kind: str) -> None:
         try:
