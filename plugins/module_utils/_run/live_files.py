@@ -20,6 +20,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.worker 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import Finished, exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER, verdict
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
@@ -85,8 +86,10 @@ class ControllerPod:
         made = self._kubernetes.apply(manifest, self._namespace, force=True, resource=CONFIG_MAP, dry_run=dry_run)
         # What somebody else put there is theirs, and so stays at an apply.
         extra = dict.fromkeys((made.get("data") or {}).keys() - files.keys())
-        if extra and not dry_run:
-            self._kubernetes.patch(CONFIG_MAP, self._namespace, self.config_map, {"data": extra})
+        labels = dict.fromkeys({PART_OF} & (made["metadata"].get("labels") or {}).keys())
+        if (extra or labels) and not dry_run:
+            change = {"data": extra, "metadata": {"labels": labels}}
+            self._kubernetes.patch(CONFIG_MAP, self._namespace, self.config_map, change)
 
     def remove(self) -> None:
         """Delete the ConfigMap if it is there."""

@@ -22,6 +22,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint, node_lines
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
@@ -61,6 +62,7 @@ class ConfigurationChange:
         self._pending_before: list[str] = []  # daemons that an earlier run has left to be restarted
         self._pending: list[str] = []
         self._has_pod = False
+        self._in_set = False
 
     @property
     def _removed(self) -> Mapping[str, str]:
@@ -79,6 +81,7 @@ class ConfigurationChange:
             actions += self._plan_namespace()
         else:
             self._old = live.get("data") or {}
+            self._in_set = PART_OF in (live["metadata"].get("labels") or {})
             noted = (live["metadata"].get("annotations") or {}).get(RESTART, "")
             self._pending_before = [daemon for daemon in noted.split(",") if daemon]
         self._changes = config_change.changes(self._old or {}, self._files)
@@ -208,6 +211,8 @@ class ConfigurationChange:
                     stage=WRITE,
                 )
             )
+        if self._in_set and not actions:
+            actions.append(Action(WRITE, self._pod.target, "to be pruned by no ApplySet", stage=WRITE))
         return actions
 
     def _plan_take(self, seen: Seen) -> list[Action]:
