@@ -23,9 +23,9 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint, node_lines
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_judge import NOTHING_CHANGED, Judge
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import (
     RESTART,
     ConfigPod,
@@ -39,7 +39,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_co
 CREATE, CANCEL, WRITE, REMOVE, RECONFIGURE, START_ANEW = (
     "create", "cancel", "write", "remove", "reconfigure", "restart",
 )  # fmt: skip
-NOTHING_CHANGED = "Nothing was changed."
 # Daemons that no module restarts in passing: jobs and sessions hang on them.
 _BY_OTHERS = {
     SLURMD: "make the Pods of the NodeSets anew when their nodes are drained",
@@ -87,13 +86,16 @@ class ConfigurationChange:
         self._changes = config_change.changes(self._old or {}, self._files)
         self._needs = config_change.restarts(self._changes)
         seen, why_not = self._look()
-        if self._changes and (seen or why_not):
-            actions += self._judge(seen, why_not)
+        why = self._why_read(seen) if seen and not why_not else ""
+        if why or (self._changes and why_not):
+            actions += self._plan_cancel(seen, why_not)
         self._pending = self._plan_restarts(can_take=bool(seen) and not why_not)
         actions += self._plan_write()
-        if seen and not why_not:
-            actions += self._plan_take(seen)
-        elif why_not and self._changes:
+        if why:
+            actions.append(Action(RECONFIGURE, SLURMCTLD, why))
+        if seen and not why_not and self._params["restart"] == "auto":
+            actions += [Action(START_ANEW, daemon, self._why_anew(daemon)) for daemon in self._pending]
+        if why_not and self._changes:
             self._run.warn(f"The files are written and not read: {why_not}. slurmctld reads them when it starts anew.")
         return actions
 
@@ -132,60 +134,17 @@ class ConfigurationChange:
             return seen, f"they are for Slurm {wanted}, and slurmctld is {seen.version}"
         return seen, "" if seen.answers else f"slurmctld in Pod {self._pod.pod} does not answer"
 
-    def _judge(self, seen: Seen | None, why_not: str) -> list[Action]:
-        """Refuse what would end slurmctld or jobs. Returns what ends jobs because that was asked for."""
-        if never := config_change.impossible(self._changes):
-            raise OperationError(
-                f"This cannot be changed in a running cluster: {'; '.join(never)}.",
-                reason="NotPossible",
-                hint=f"{NOTHING_CHANGED} Take the cluster away and make it anew for that.",
-            )
-        going = config_change.gone(self._old or {}, self._files)
-        cancels = self._params["on_running_jobs"] == CANCEL
-        if seen is None or not seen.answers:
-            if going and not cancels:
-                raise OperationError(
-                    f"Partitions, nodes or GRES go, and whether jobs need them cannot be told: {why_not}.",
-                    reason="Unreadable",
-                    hint=f"{NOTHING_CHANGED} Mend slurmctld first; or set on_running_jobs to cancel.",
-                )
-            return []
-        nodes, jobs = self._pod.use()
-        losers = config_change.victims(going, jobs)
-        if losers and not cancels:
-            raise OperationError(
-                f"slurmctld would end {len(losers)} of its jobs: {'; '.join(list(losers.values())[:10])}.",
-                reason="JobsRunning",
-                remaining=list(losers.values()),
-                hint=f"{NOTHING_CHANGED} Wait for the jobs or move them; or set on_running_jobs to cancel.",
-            )
+    def _plan_cancel(self, seen: Seen | None, why_not: str) -> list[Action]:
+        """What ends jobs because that was asked for; everything else that would end them, or slurmctld, is refused."""
+        judge = Judge(self._run, self._pod, self._old or {}, self._files)
+        judge.require_possible(self._changes)
+        losers = judge.losers(seen, why_not)
         if not why_not:
-            self._lint(nodes, yaml=versions.parse_version(seen.version).at_least(25, 5))
+            judge.lint()
         if not losers:
             return []
         lost = list(losers.values())
-        return [Action(CANCEL, f"{len(losers)} jobs", "what they need goes", before=lost, subject=list(losers))]
-
-    def _lint(self, known: frozenset[str], *, yaml: bool) -> None:
-        text = self._files[SLURM_CONF]
-        dynamic = known - config_change.nodes((self._old or {}).get(SLURM_CONF, ""))
-        limit, total = config_change.node_limit(text), len(dynamic | config_change.nodes(text))
-        if limit is not None and total > limit:
-            # The second slurmctld has no saved nodes and cannot tell.
-            raise OperationError(
-                f"slurmctld would not start with MaxNodeCount={limit}: there are {total} nodes.",
-                reason="Refused",
-                hint=f"{NOTHING_CHANGED} Set a larger one.",
-            )
-        verdict = lint(
-            self._run.kubernetes,
-            self._params["namespace"],
-            self._pod.pod,
-            self._pod.shown(self._files),
-            nodes=node_lines(text, dynamic, {}, yaml=yaml),
-            removed=self._pod.shown(self._removed),
-        )
-        verdict.require("these files", hint=f"{NOTHING_CHANGED} Correct the variables.")
+        return [Action(CANCEL, f"{len(lost)} jobs", "what they need goes", before=lost, subject=list(losers))]
 
     def _plan_restarts(self, *, can_take: bool) -> list[str]:
         """Daemons that a reconfigure does not reach; a slurmctld that reads the files later starts anew anyway."""
@@ -215,20 +174,13 @@ class ConfigurationChange:
             actions.append(Action(WRITE, self._pod.target, "to be pruned by no ApplySet", stage=WRITE))
         return actions
 
-    def _plan_take(self, seen: Seen) -> list[Action]:
-        """What makes the daemons work with the files."""
-        behind = self._pod.lacks(self._files, seen, {})
-        why = ""
+    def _why_read(self, seen: Seen) -> str:
+        """Why slurmctld has to read its files; empty if it works with them."""
         if self._changes:
-            why = "to read the new files"
-        elif behind:
-            why = f"its Pod has other files: {', '.join(behind)}"
-        elif not seen.taken:
-            why = "it has not read the files since they came"
-        actions = [Action(RECONFIGURE, SLURMCTLD, why)] if why else []
-        if self._params["restart"] == "auto":
-            actions += [Action(START_ANEW, daemon, self._why_anew(daemon)) for daemon in self._pending]
-        return actions
+            return "to read the new files"
+        if behind := self._pod.lacks(self._files, seen, {}):
+            return f"its Pod has other files: {', '.join(behind)}"
+        return "" if seen.taken else "it has not read the files since they came"
 
     def _why_anew(self, daemon: str) -> str:
         keys = ", ".join(self._needs.get(daemon, ()))

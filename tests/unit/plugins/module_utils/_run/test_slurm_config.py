@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config as under_test
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config_live
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config_judge, slurm_config_live
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import Verdict
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import stages
 
@@ -137,7 +137,7 @@ class Run:
 def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
     """What the second slurmctld says, one after the other; it accepts what nothing is said of."""
     said: list[Verdict] = []
-    monkeypatch.setattr(under_test, "lint", lambda *args, **more: said.pop(0) if said else Verdict(True, ()))
+    monkeypatch.setattr(slurm_config_judge, "lint", lambda *args, **more: said.pop(0) if said else Verdict(True, ()))
     return said
 
 
@@ -279,6 +279,15 @@ def test_refusals_change_nothing(cluster: Cluster, files: Mapping[str, Any], rea
         change(files)
     assert raised.value.reason == reason
     assert "Nothing was changed" in raised.value.hint
+    assert cluster.log == []
+
+
+def test_jobs_in_a_partition_that_is_in_no_file(cluster: Cluster) -> None:
+    """Of an earlier run that ended between the file and slurmctld, or made with scontrol."""
+    cluster.jobs = config_change.parse_queue("7|a|RUNNING|ann|n1||N/A\n")
+    cluster.files = {"slurm.conf": "MinJobAge=1\n"}
+    with pytest.raises(OperationError, match="job 7 of ann"):
+        change(cluster.files)
     assert cluster.log == []
 
 
