@@ -59,6 +59,8 @@ done
 @REMOVE@
 port=$((20000 + $$ % 10000))
 @FILES@
+# What is included may be new, too; slurmctld would wait a minute for a file that is not there.
+sed -i "s#^\([[:blank:]]*[Ii][Nn][Cc][Ll][Uu][Dd][Ee][[:blank:]]*\)/etc/slurm/#\1$dir/#" "$dir"/*.conf || exit 70
 cat >>"$dir/slurm.conf" <<END_OF_OUR_OWN || exit 70
 @OWN@
 END_OF_OUR_OWN
