@@ -37,10 +37,11 @@ RESTART = f"{names.DOMAIN}/restart"
 RESTARTED = f"{names.DOMAIN}/restarted-for"
 # How much younger than the files slurmctld may seem to be and yet is older: clocks are read one after the other.
 _TOLERANCE = 0.1  # seconds
+_TICKS = 100  # of /proc, a second; the same on every Linux
 _LOOK = r"""
 cd /etc/slurm || exit 1
 printf '=== hashes\n'; for file in *; do [ ! -f "$file" ] || sha256sum "$file"; done
-printf '=== times\n'; stat -c %.3Y ..data; date +%s.%N; cut -d' ' -f1 /proc/uptime; getconf CLK_TCK
+printf '=== times\n'; stat -c %.3Y ..data; date +%s.%N; cut -d' ' -f1 /proc/uptime
 printf '=== processes\n'
 for process in /proc/[0-9]*; do
   case $(cat "$process/comm" 2>/dev/null) in
@@ -241,7 +242,7 @@ def _hashes(text: str) -> dict[str, str]:
 
 def _is_younger(started: list[str], times: list[str]) -> bool:
     """Whether the oldest process began, in ticks since the machine did, after the files came."""
-    if not started or len(times) != 4:
+    if not started or len(times) != 3:
         return False
-    files, now, uptime, ticks = map(float, times)
-    return now - uptime + min(map(int, started)) / ticks > files - _TOLERANCE
+    files, now, uptime = map(float, times)
+    return now - uptime + min(map(int, started)) / _TICKS > files - _TOLERANCE

@@ -348,10 +348,10 @@ def test_of_a_slurmctld_that_is_away_nobody_knows_the_jobs(cluster: Cluster) -> 
 @pytest.mark.parametrize(
     ("processes", "times", "younger"),
     [
-        (["5000"], ["1000.000", "1100.5", "200.0", "100"], False),  # began at 950.5
-        (["20000"], ["1000.000", "1100.5", "200.0", "100"], True),  # at 1100.5
-        (["20000", "5000"], ["1000.000", "1100.5", "200.0", "100"], False),  # the old one is still there
-        ([], ["1000.000", "1100.5", "200.0", "100"], False),
+        (["5000"], ["1000.000", "1100.5", "200.0"], False),  # began at 950.5
+        (["20000"], ["1000.000", "1100.5", "200.0"], True),  # at 1100.5
+        (["20000", "5000"], ["1000.000", "1100.5", "200.0"], False),  # the old one is still there
+        ([], ["1000.000", "1100.5", "200.0"], False),
         (["20000"], [], False),
     ],
 )
