@@ -273,10 +273,10 @@ def test_an_interrupted_run_is_finished(mini: MiniSlurm, change: Run) -> None:
 
 def check_a_restart(mini: MiniSlurm, change: Run) -> None:
     before, restd = pod(mini), restd_pods(mini)
-    wanted = files(mini, {"CommunicationParameters": "NoCtldInAddrAny"})
+    wanted = files(mini, {"AuthInfo": ["cred_expire=200"]})
     later = change(wanted, {"restart": "never"})
     assert [(item["daemon"], item["done"]) for item in later["restarts"]] == [
-        ("slurmctld", False), ("slurmrestd", False), ("slurmd", False),
+        ("slurmctld", False), ("slurmrestd", False), ("slurmd", False), ("sackd", False),
     ]  # fmt: skip
     assert pod(mini) == before
     begun = time.monotonic()
@@ -286,7 +286,7 @@ def check_a_restart(mini: MiniSlurm, change: Run) -> None:
     assert [item["done"] for item in found["restarts"]] == [True, True]
     assert pod(mini)[0] != before[0]
     assert not restd & restd_pods(mini)
-    assert setting(mini, "CommunicationParameters") == "NoCtldInAddrAny"
+    assert setting(mini, "AuthInfo") == "use_client_ids,cred_expire=200"
     mini.wait_for_nodes("cpu-1")  # which asks slurmrestd
     assert_settled(change, wanted)
 
