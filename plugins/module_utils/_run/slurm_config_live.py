@@ -58,6 +58,11 @@ _USE = r"""
 printf '=== nodes\n'; scontrol -o --all show nodes | sed -n 's/^NodeName=\([^ ]*\).*/\1/p'
 printf '=== jobs\n'; squeue -h -a -o "$1" || exit 1
 """
+_END = r"""
+for process in /proc/[0-9]*; do
+  case $(cat "$process/comm" 2>/dev/null) in slurmctld*) kill "${process#/proc/}" || exit 1 ;; esac
+done
+"""
 _CACHE = "cd /run/slurm/conf && sha256sum *"
 
 Raw = Mapping[str, Any]
@@ -65,10 +70,12 @@ Raw = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look into the controller's Pod shows; ``hashes`` are of its files."""
+    """What a look into the controller's Pod shows: hashes of its files, and of slurmctld whether it began after they
+    came (``taken``), and when (``started``, in ticks since the machine did; 0: there is none)."""
 
     hashes: Mapping[str, str]
     taken: bool
+    started: int
     answers: bool
     version: str
     partitions: frozenset[str]
@@ -122,9 +129,12 @@ class ConfigPod(ControllerPod):
         ended = self.run(["sh", "-c", _LOOK])
         shown = sections(ended.stdout)
         version = shown.get("version", "").split()
+        # The oldest: in a reconfigure the old one serves until the new one is ready.
+        started = min(map(int, shown.get("processes", "").split()), default=0)
         return Seen(
             hashes=_hashes(shown.get("hashes", "")),
-            taken=_is_younger(shown.get("processes", "").split(), shown.get("times", "").split()),
+            taken=_is_younger(started, shown.get("times", "").split()),
+            started=started,
             answers=" UP" in shown.get("answer", "").upper(),
             version=version[-1] if version else "",
             partitions=frozenset(shown.get("partitions", "").split()),
@@ -162,20 +172,13 @@ class ConfigPod(ControllerPod):
 
     # --- restarts -------------------------------------------------------------------------------------------------
 
-    def replace(self) -> Callable[[], str]:
-        """Delete the Pod, which its StatefulSet makes anew; returns what tells what the new one lacks to be there."""
-        pod = self.read_pod()
-        old = pod["metadata"]["uid"] if pod else ""
-        if pod:
-            self._kubernetes.delete(POD, self._namespace, self.pod, uid=old)
-
-        def lacks() -> str:
-            new = self.read_pod()
-            if new is None or new["metadata"]["uid"] == old:
-                return f"Pod {self.pod} is not made anew yet"
-            return rollout.missing(new)
-
-        return lacks
+    def end_slurmctld(self) -> None:
+        """End slurmctld as its container would be ended: it saves its state, and its supervisor starts it anew."""
+        ended = self.run(["sh", "-c", _END], reads=False)
+        if ended.rc:
+            raise OperationError(
+                f"slurmctld in Pod {self.pod} cannot be ended: {ended.stderr.strip()}.", reason="ExecFailed"
+            )
 
     def note_restarts(self, daemons: Sequence[str]) -> None:
         """Note on the ConfigMap which daemons are still to be restarted for it."""
@@ -240,9 +243,9 @@ def _hashes(text: str) -> dict[str, str]:
     return found
 
 
-def _is_younger(started: list[str], times: list[str]) -> bool:
-    """Whether the oldest process began, in ticks since the machine did, after the files came."""
+def _is_younger(started: int, times: list[str]) -> bool:
+    """Whether what began at a tick began after the files came."""
     if not started or len(times) != 3:
         return False
     files, now, uptime = map(float, times)
-    return now - uptime + min(map(int, started)) / _TICKS > files - _TOLERANCE
+    return now - uptime + started / _TICKS > files - _TOLERANCE

@@ -48,15 +48,18 @@ class Takeover:
         wait_while(self._run, lambda: self._not_taken(files), "Reading the new files")
 
     def restart(self, files: Files) -> None:
-        """Have slurmctld start anew in a new Pod; jobs go on meanwhile."""
-        lacks = self._pod.replace()
-        wait_while(self._run, lambda: lacks() or self._not_taken(files), "The restart of slurmctld")
+        """End slurmctld, which its supervisor starts anew; jobs go on meanwhile."""
+        before = self._pod.look().started
+        self._pod.end_slurmctld()
+        wait_while(self._run, lambda: self._not_taken(files, before), "The restart of slurmctld")
 
-    def _not_taken(self, files: Files) -> str:
-        """What keeps slurmctld from working with the files; empty if nothing."""
+    def _not_taken(self, files: Files, before: int = 0) -> str:
+        """What keeps a slurmctld that began after ``before`` from working with the files; empty if nothing."""
         seen = self._pod.look()
         if not seen.answers:
             return "slurmctld does not answer"
+        if seen.started <= before:
+            return "slurmctld has not ended yet"
         if self._pod.lacks(files, seen, {}):
             return f"Pod {self._pod.pod} has other files"
         if not seen.taken:
@@ -80,11 +83,12 @@ class Takeover:
                 hint="Correct the variables and run again.",
             )
         try:
+            serves = self._serves()
             self.write(old, restarts, bring=True)
-            if self._serves():
+            if serves:
                 self.take(old, config_change.without(new, old))
             else:
-                self.restart(old)
+                wait_while(self._run, lambda: self._not_taken(old), "The start of slurmctld with the old files")
         except OperationError as second:
             return OperationError(
                 f"{failed} Putting the old files back failed too: {second.msg}",

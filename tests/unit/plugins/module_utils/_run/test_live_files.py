@@ -24,6 +24,7 @@ LOOK = """\
 1100.5
 200.0
 === processes
+30000
 20000
 === version
 slurm-wlm 26.05.5
@@ -74,7 +75,7 @@ def test_nothing_but_the_files_is_left() -> None:
 def test_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_files, "exec_in_pod", lambda *args, **more: Finished(0, LOOK, ""))
     assert pod(Kubernetes()).look() == slurm_config_live.Seen(
-        {"cgroup.conf": "11aa", "slurm.conf": "22bb"}, True, True, "26.05.5", frozenset({"cpu", "gpu"})
+        {"cgroup.conf": "11aa", "slurm.conf": "22bb"}, True, 20000, True, "26.05.5", frozenset({"cpu", "gpu"})
     )
     silent = LOOK.replace("is UP", "is DOWN")
     monkeypatch.setattr(live_files, "exec_in_pod", lambda *args, **more: Finished(0, silent, ""))
@@ -96,7 +97,7 @@ def test_a_refusal_has_slurmctlds_words(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_topology_is_over_a_file_of_its_name() -> None:
     files = {"slurm.conf": "", "topology.conf": "# nothing\n"}
-    seen = slurm_config_live.Seen({"slurm.conf": "other", "topology.conf": "other"}, True, True, "", frozenset())
+    seen = slurm_config_live.Seen({"slurm.conf": "other", "topology.conf": "other"}, True, 1, True, "", frozenset())
     plain = pod(Kubernetes())
     assert plain.lacks(files, seen, {}) == ["slurm.conf", "topology.conf"]
     covered = pod(Kubernetes(slurm_topology={"data": {"topology.conf": "SwitchName=x\n"}}))
