@@ -17,7 +17,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.filter.configuration impor
 from .support.guides import playbook_of
 from .support.kube import Json, Kube
 from .support.minislurm import ANYWHERE, NAME, MiniSlurm, is_ready, versions_there
-from .support.playbook import PlaybookResult
+from .support.playbook import NO_INVENTORY, PlaybookResult
 
 Run = Callable[..., Json]
 PARTITIONS = [{"name": "all", "nodes": "ALL", "default": True}]
@@ -175,34 +175,37 @@ def test_lua_and_prolog_come_change_and_go(mini: MiniSlurm, change: Run, job: st
     assert_settled(change, files(mini))
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        ("PartitionName=bad Nodes=nowhere[1-2]\n", "nowhere"),
-        ("SchedulerType=sched/nonsense\n", "sched/nonsense"),
-        ("NoSuchKey=1\n", "NoSuchKey"),
-        ("what is this\n", "is not key=value"),
-        ("MaxNodeCount=1\n", "there are 2 nodes"),
-        ("PartitionName=bad Nodes=ALL Topology=nowhere\n", "opology"),
-    ],
-    ids=["unknown node", "plugin", "key", "syntax", "MaxNodeCount", "topology"],
-)
-def test_what_slurmctld_would_refuse_changes_nothing(mini: MiniSlurm, change: Run, lines: str, words: str) -> None:
-    version = config_map(mini)["metadata"]["resourceVersion"]
-    wanted = files(mini)
-    wanted["slurm.conf"] += lines
-    failed = change(wanted, fails=True)
-    assert failed["reason"] in ("Refused", "InvalidSlurmConf"), failed["msg"]
-    assert words in failed["msg"], failed["msg"]
-    assert failed["api_calls"]["writes"] == 0
-    assert not failed["changed"]
-    assert config_map(mini)["metadata"]["resourceVersion"] == version
+# {what is wrong: (lines at the end of slurm.conf, what slurmctld says of them)}
+BAD = {
+    "unknown node": ("PartitionName=bad Nodes=nowhere[1-2]\n", "nowhere"),
+    "plugin": ("SchedulerType=sched/nonsense\n", "sched/nonsense"),
+    "key": ("NoSuchKey=1\n", "NoSuchKey"),
+    "syntax": ("what is this\n", "is not key=value"),
+    "MaxNodeCount": ("MaxNodeCount=1\n", "there are 2 nodes"),
+    "topology": ("PartitionName=bad Nodes=ALL Topology=nowhere\n", "opology"),
+}
 
 
-def test_a_lua_that_cannot_be_loaded_is_refused(mini: MiniSlurm, change: Run) -> None:
-    failed = change(files(mini, job_submit_lua="function ("), fails=True)
-    assert failed["reason"] == "Refused", failed["msg"]
-    assert failed["api_calls"]["writes"] == 0
+def test_what_slurmctld_would_refuse_changes_nothing(
+    mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult]
+) -> None:
+    before = config_map(mini)["metadata"]["resourceVersion"]
+    good = files(mini)
+    wrong = {what: {**good, "slurm.conf": good["slurm.conf"] + lines} for what, (lines, _words) in BAD.items()}
+    wrong["Lua"] = files(mini, job_submit_lua="function (")
+    where = {"namespace": mini.namespace, "name": NAME}
+    tasks = [
+        {"name": what, "slurm_ops.kubernetes.slurm_config": {**where, "files": bad}, "ignore_errors": True}
+        for what, bad in wrong.items()
+    ]
+    play = {"name": "Bad files", "hosts": "localhost", "gather_facts": False, "tasks": tasks}
+    done = run_playbook([play], inventory=NO_INVENTORY)
+    for what in wrong:
+        failed = done.task(what).result
+        assert failed["reason"] in ("Refused", "InvalidSlurmConf"), (what, failed)
+        assert BAD.get(what, ("", ""))[1] in failed["msg"], (what, failed["msg"])
+        assert (failed["changed"], failed["api_calls"]["writes"]) == (False, 0), what
+    assert config_map(mini)["metadata"]["resourceVersion"] == before
 
 
 def check_the_way_back(mini: MiniSlurm, change: Run) -> None:
