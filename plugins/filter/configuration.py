@@ -76,13 +76,6 @@ def slurm_nodesets(nodesets: Any, cluster: Any, variables: Mapping[str, str] | N
     return _said(make)
 
 
-def slurm_file_modes(found: Any) -> list[dict[str, Any]]:
-    """Items of a projected volume for the files of slurm_files."""
-    if not isinstance(found, Mapping):
-        raise AnsibleFilterError("slurm_file_modes takes the dictionary of slurm_files.")
-    return files.file_modes(found)
-
-
 def slurmdbd_conf(settings: Any) -> str:
     """The text of slurmdbd.conf, without its password."""
 
@@ -116,7 +109,6 @@ class FilterModule:
             "to_slurm_conf": to_slurm_conf,
             "from_slurm_conf": from_slurm_conf,
             "slurm_files": slurm_files,
-            "slurm_file_modes": slurm_file_modes,
             "slurm_nodesets": slurm_nodesets,
             "slurmdbd_conf": slurmdbd_conf,
             "slurm_features": slurm_features,

@@ -80,14 +80,6 @@ def script_name(kind: str, name: str) -> str:
     return f"{kind.replace('_', '-')}-{name}"
 
 
-def file_modes(found: Mapping[str, str]) -> list[dict[str, Any]]:
-    """``items`` of a projected volume: scripts can be executed, everything else is read by SlurmUser only."""
-    return [
-        {"key": name, "path": name, "mode": 0o755 if text.startswith("#!") else 0o600}
-        for name, text in sorted(found.items())
-    ]
-
-
 def slurm_conf_lines(cluster: Cluster, problems: Problems) -> list[Line]:
     """slurm.conf, in a fixed order: general, plugins, accounting, scripts, the user's, NodeSets, partitions."""
     required, lists, defaults = _ours(cluster)

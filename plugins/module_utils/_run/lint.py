@@ -16,7 +16,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import slurm_conf
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import hostlist, slurm_conf
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_change import configured_nodes
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.slurm_conf import Line
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
@@ -58,6 +59,8 @@ done
 @REMOVE@
 port=$((20000 + $$ % 10000))
 @FILES@
+# What is included may be new, too; slurmctld would wait a minute for a file that is not there.
+sed -i "s#^\([[:blank:]]*[Ii][Nn][Cc][Ll][Uu][Dd][Ee][[:blank:]]*\)/etc/slurm/#\1$dir/#" "$dir"/*.conf || exit 70
 cat >>"$dir/slurm.conf" <<END_OF_OUR_OWN || exit 70
 @OWN@
 END_OF_OUR_OWN
@@ -105,16 +108,20 @@ def lint(
     *,
     nodes: Iterable[str] = (),
     max_nodes: int = 0,
+    removed: Iterable[str] = (),
 ) -> Verdict:
     """What slurmctld would say of ``files`` ({name: text} of /etc/slurm, slurm.conf among them).
 
-    Files that are not given are those of the running one; a topology.yaml or topology.conf replaces either. ``nodes``
-    are NodeName lines of nodes that are not in slurm.conf (dynamic ones; there are ``max_nodes`` nodes in all).
+    Files that are neither given nor ``removed`` are those of the running one; a topology.yaml or topology.conf replaces
+    either. ``nodes`` are NodeName lines of nodes that are not in slurm.conf (dynamic ones; there are ``max_nodes``
+    nodes in all).
     """
     texts = {**files, "slurm.conf": private_conf(files["slurm.conf"], nodes, max_nodes)}
     script = _SCRIPT.replace("@FILES@", "\n".join(_here(name, text) for name, text in sorted(texts.items())))
-    replaced = any(name.startswith("topology.") for name in files)
-    script = script.replace("@REMOVE@", 'rm -f "$dir"/topology.*' if replaced else "")
+    unwanted = [f'"$dir/{name}"' for name in sorted(removed)]
+    if any(name.startswith("topology.") for name in files):
+        unwanted.append('"$dir"/topology.*')
+    script = script.replace("@REMOVE@", f"rm -f {' '.join(unwanted)}" if unwanted else "")
     script = script.replace("@OWN@", _OWN.strip()).replace("@PRIMARY@", PRIMARY)
     ended = exec_in_pod(
         kubernetes,
@@ -141,6 +148,17 @@ def private_conf(text: str, nodes: Iterable[str] = (), max_nodes: int = 0) -> st
     if configured or max_nodes:
         kept.insert(0, Line((("MaxNodeCount", str(max([max_nodes, *configured]))),)))
     return slurm_conf.render(kept) + "".join(f"{node}\n" for node in nodes)
+
+
+def node_lines(conf: str, known: Iterable[str], places: Mapping[str, str], *, yaml: bool) -> Iterable[str]:
+    """NodeName lines for known nodes that ``conf`` does not have, each with its place if the release has places."""
+    configured = configured_nodes(slurm_conf.parse(conf))
+    groups: dict[str, list[str]] = {}
+    for name in frozenset(known) - configured:
+        groups.setdefault(places.get(name, "") if yaml else "", []).append(name)
+    state = "EXTERNAL" if yaml else "CLOUD"
+    for place, names in sorted(groups.items()):
+        yield f"NodeName={hostlist.compress(names, sort=True)} State={state}" + (f" Topology={place}" if place else "")
 
 
 def _here(name: str, text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import hostlist, slurm_conf, versions
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import slurm_conf, versions
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, Snapshot, snapshot
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.topology import (
@@ -24,13 +24,13 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.topology import Live
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import saved_file, topology_input, topology_live
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint, node_lines
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.topology_input import Wanted
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.topology_live import Controller, sha256
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 
 LINT_HINT = "Nothing was changed. Correct the options, or what slurm.conf says of topologies (Topology of partitions)."
@@ -127,7 +127,7 @@ class TopologyChange:
             self._params["namespace"],
             self._controller.pod,
             {"slurm.conf": conf, self._controller.file: text},
-            nodes=_node_lines(conf, self._seen, node_strings(wanted), yaml=self._yaml),
+            nodes=node_lines(conf, self._seen.slurm_nodes, node_strings(wanted), yaml=self._yaml),
             max_nodes=len(self._seen.slurm_nodes),
         )
         verdict.require("this topology", hint=LINT_HINT)
@@ -257,22 +257,7 @@ class TopologyChange:
             )
 
     def _wait(self, lacks: Callable[[], str], what: str) -> None:
-        """Wait until nothing lacks; what cannot be read now may be a slurmctld that just starts."""
-
-        def look() -> Seen:
-            try:
-                found = lacks()
-            except OperationError as error:
-                found = str(error)
-            return Seen([found] if found else ())
-
-        wait_until(
-            look,
-            what,
-            timeout=self._params["wait_timeout"],
-            interval=self._params["wait_sleep"],
-            progress=self._run.progress,
-        )
+        wait_while(self._run, lacks, what)
 
     def result(self) -> Mapping[str, Any]:
         """Return the file's text and what it has."""
@@ -301,17 +286,3 @@ def _summary(item: Topology) -> dict[str, Any]:
         "leaves": {leaf.name: compress(leaf.nodes) for leaf in leaves},
         "nodes": sum(len(leaf.nodes) for leaf in leaves),
     }
-
-
-def _node_lines(conf: str, seen: Snapshot, places: Mapping[str, str], *, yaml: bool) -> Iterable[str]:
-    """NodeName lines for nodes that slurm.conf does not have, each with the place that it is to get."""
-    configured: set[str] = set()
-    for line in slurm_conf.parse(conf):
-        if line.key.lower() == "nodename" and line.value.upper() != "DEFAULT":
-            configured.update(hostlist.expand(line.value))
-    groups: dict[str, list[str]] = {}
-    for name in seen.slurm_nodes.keys() - configured:
-        groups.setdefault(places.get(name, "") if yaml else "", []).append(name)
-    state = "EXTERNAL" if yaml else "CLOUD"
-    for place, names in sorted(groups.items()):
-        yield f"NodeName={compress(names)} State={state}" + (f" Topology={place}" if place else "")

@@ -7,29 +7,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import names, topology
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change, topology
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.topology import Topology
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.worker import LOG_PATH
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER, verdict
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import ControllerPod, sections
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.yaml_text import documents
 
-LOG_CONTAINER = "log"
-LOG = f"{LOG_PATH}/slurmctld.log"
-CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
-POD = paths.Resource("v1", "Pod", "pods", True)
-STATEFULSET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
-# An annotation of the Pod: any change of one makes the kubelet refresh the Pod's volumes at once, not in a minute.
-NUDGE = f"{names.DOMAIN}/topology"
-_MARK = "=== "
 _LOOK = r"""
 file=$1; shift
 printf '=== conf\n'; cat /etc/slurm/slurm.conf
@@ -52,18 +40,11 @@ class Seen:
     shown: Mapping[str, Topology]
 
 
-class Controller:
-    """The Pod of slurmctld, and the ConfigMap with the topology that it mounts.
-
-    The ConfigMap is no part of an ApplySet: the roles neither make it nor prune it (docs/decisions/041).
-    """
+class Controller(ControllerPod):
+    """The Pod of slurmctld, and the ConfigMap with the topology that it mounts (docs/decisions/041)."""
 
     def __init__(self, kubernetes: KubernetesClient, namespace: str, name: str) -> None:
-        self._kubernetes = kubernetes
-        self._namespace = namespace
-        self._cluster = name
-        self.pod = f"{name}-controller-0"
-        self.config_map = f"{name}-topology"
+        super().__init__(kubernetes, namespace, name, "topology")
         self.use(yaml=True)
 
     def use(self, *, yaml: bool) -> None:
@@ -76,18 +57,13 @@ class Controller:
         """The ConfigMap and its key, for people."""
         return f"{self.file} in ConfigMap {self._namespace}/{self.config_map}"
 
-    def exists(self) -> bool:
-        """Whether the cluster has a slurmctld, running or not."""
-        name = f"{self._cluster}-controller"
-        return self._kubernetes.get(STATEFULSET, self._namespace, name) is not None
-
     def has_config_map(self) -> bool:
         """Whether there is a file of any name."""
-        return self._kubernetes.get(CONFIG_MAP, self._namespace, self.config_map) is not None
+        return self.read_config_map() is not None
 
     def require_mounted(self) -> None:
         """Raise OperationError (NotMounted) unless the Pod will see the ConfigMap."""
-        pod = self._kubernetes.get(POD, self._namespace, self.pod)
+        pod = self.read_pod()
         if pod is None:
             raise OperationError(
                 f"There is no Pod {self._namespace}/{self.pod}.",
@@ -110,8 +86,7 @@ class Controller:
 
     def text(self) -> str | None:
         """The file as the ConfigMap has it; None if there is none."""
-        found = self._kubernetes.get(CONFIG_MAP, self._namespace, self.config_map)
-        text = ((found or {}).get("data") or {}).get(self.file)
+        text = ((self.read_config_map() or {}).get("data") or {}).get(self.file)
         return None if text is None else str(text)
 
     def write(self, text: str | None) -> bool:
@@ -120,27 +95,12 @@ class Controller:
         Returns whether there is a Pod for it, or will be.
         """
         if text is None:
-            self._kubernetes.delete(CONFIG_MAP, self._namespace, self.config_map)
+            self.remove()
         else:
-            labels = {
-                "app.kubernetes.io/name": "slurm",
-                "app.kubernetes.io/instance": self._cluster,
-                "app.kubernetes.io/component": "topology",
-                "app.kubernetes.io/part-of": "slurm",
-                "app.kubernetes.io/managed-by": "slurm_ops.kubernetes",
-                f"{names.DOMAIN}/cluster": self._cluster,
-            }
-            manifest = {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": self.config_map, "labels": labels},
-                "data": {self.file: text},
-            }
-            self._kubernetes.apply(manifest, self._namespace, force=True, resource=CONFIG_MAP)
-        change = {"metadata": {"annotations": {NUDGE: sha256(text) or "none"}}}
-        if self._kubernetes.get(POD, self._namespace, self.pod) is None and not self.exists():
+            self.apply({self.file: text})
+        if self.read_pod() is None and not self.exists():
             return False
-        self._kubernetes.patch(POD, self._namespace, self.pod, change)
+        self.nudge(sha256(text) or "none")
         return True
 
     # --- what slurmctld has ---------------------------------------------------------------------------------------
@@ -149,43 +109,23 @@ class Controller:
         """Look into the Pod, with one call. A slurmctld that does not answer shows no topology."""
         wanted = topologies if self.yaml else ()
         command = ["sh", "-c", _LOOK, "look", self.file, *wanted]
-        ended = exec_in_pod(
-            self._kubernetes, self._namespace, self.pod, command, container=CONTAINER, timeout=60.0, reads=True
-        )
-        sections = _sections(ended.stdout)
+        shown = sections(self.run(command).stdout)
         found = [
             topology.parse_shown(text, head.removeprefix("topology ") if self.yaml else (topologies or [""])[0])
-            for head, text in sections.items()
+            for head, text in shown.items()
             if head.startswith("topology ")
         ]
         return Seen(
-            slurm_conf=sections.get("conf", ""),
-            hash="".join(sections.get("hash", "").split()[:1]),
-            file=sections.get("file", "").rstrip("\n"),
+            slurm_conf=shown.get("conf", ""),
+            hash="".join(shown.get("hash", "").split()[:1]),
+            file=shown.get("file", "").rstrip("\n"),
             shown={item.name: item for item in found if item is not None},
         )
-
-    def words(self) -> Sequence[str]:
-        """What slurmctld last said of errors; nothing if that cannot be read."""
-        try:
-            # Of the role's Pod the log is a pipe, which a container of its own reads.
-            said = self._kubernetes.log_tail(self._namespace, self.pod, LOG_CONTAINER, lines=20)
-        except OperationError:
-            said = ""
-        if not said:
-            command = ["sh", "-c", f"[ ! -f {LOG} ] || tail -n 20 {LOG}"]
-            try:
-                said = exec_in_pod(
-                    self._kubernetes, self._namespace, self.pod, command, container=CONTAINER, timeout=10.0, reads=True
-                ).stdout
-            except OperationError:
-                return ()
-        return [word for word in verdict(said).words if word.lower().startswith(("fatal", "error"))]
 
 
 def sha256(text: str | None) -> str:
     """The hash of a file's text; empty for no file."""
-    return "" if text is None else hashlib.sha256(text.encode()).hexdigest()
+    return "" if text is None else config_change.sha256(text)
 
 
 def read(text: str | None, *, yaml: bool, name: str = "default") -> tuple[Topology, ...]:
@@ -196,15 +136,3 @@ def read(text: str | None, *, yaml: bool, name: str = "default") -> tuple[Topolo
         return topology.parse_conf(text, name)
     found: list[Any] = documents(text, topology.YAML)
     return topology.from_data(found[0] if found else None)
-
-
-def _sections(output: str) -> dict[str, str]:
-    sections: dict[str, str] = {}
-    head = ""
-    for line in output.splitlines():
-        if line.startswith(_MARK):
-            head = line.removeprefix(_MARK).removesuffix("\n")
-            sections[head] = ""
-        else:
-            sections[head] = sections.get(head, "") + line + "\n"
-    return sections

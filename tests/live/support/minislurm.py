@@ -17,7 +17,6 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.filter.configuration import (
     slurm_features,
-    slurm_file_modes,
     slurm_files,
     slurm_nodesets,
 )
@@ -78,11 +77,11 @@ class MiniSlurm:
     def deploy(self) -> None:
         """Apply everything; the workers only when slurmctld is ready, because slurmd asks for it every 10 s only."""
         core, apps = f"/api/v1/namespaces/{self.namespace}", f"/apis/apps/v1/namespaces/{self.namespace}"
-        files = slurm_files(self.facts)
         keys = {"slurm.key": secrets.token_bytes(1024), "jwt.key": secrets.token_bytes(32)}
         data = {name: base64.b64encode(value).decode() for name, value in keys.items()}
         self._apply(f"{core}/secrets", "v1", "Secret", f"{NAME}-auth", data=data)
-        self._apply(f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", data=files)
+        files, labels = slurm_files(self.facts), {"slurm-ops.kubernetes/cluster": NAME}
+        self._apply(f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", labels=labels, data=files)
         for name, port, headless in (("controller", 6817, True), ("workers", 6818, True), ("restapi", 6820, False)):
             component = {"workers": "worker"}.get(name, name)
             spec = {"selector": {"app.kubernetes.io/component": component}, "ports": [{"port": port}]}
@@ -90,7 +89,7 @@ class MiniSlurm:
                 spec |= {"clusterIP": "None", "publishNotReadyAddresses": True}
             self._apply(f"{core}/services", "v1", "Service", f"{NAME}-{name}", spec=spec)
         features = slurm_features(self.version)
-        self._workload(apps, "StatefulSet", "controller", self._controller(files, features))
+        self._workload(apps, "StatefulSet", "controller", self._controller(features))
         self._workload(apps, "Deployment", "restapi", self._restapi(features))
         self.kube.wait(f"{core}/pods/{NAME}-controller-0", is_ready, timeout=120, what="slurmctld is ready")
         self.apply_nodesets(self.nodesets)
@@ -175,12 +174,13 @@ class MiniSlurm:
             spec["serviceName"] = f"{NAME}-{component}"
         self._apply(f"{apps}/{kind.lower()}s", "apps/v1", kind, f"{NAME}-{component}", labels=labels, spec=spec)
 
-    def _controller(self, files: dict[str, str], features: Json) -> Json:
+    def _controller(self, features: Json) -> Json:
+        keys = [{"key": name, "path": name, "mode": 0o600} for name in ("slurm.key", "jwt.key")]
         folders = {"run": "/run", "tmp": "/tmp", "state": "/var/spool/slurmctld", "log": "/var/log/slurm"}
         sources = [
-            {"configMap": {"name": f"{NAME}-config", "items": slurm_file_modes(files)}},
+            {"configMap": {"name": f"{NAME}-config"}},
             {"configMap": {"name": f"{NAME}-topology", "optional": True}},
-            {"secret": {"name": f"{NAME}-auth"}},
+            {"secret": {"name": f"{NAME}-auth", "items": keys}},
         ]
         container = {
             "name": "slurmctld",
@@ -195,7 +195,7 @@ class MiniSlurm:
             "securityContext": {"runAsUser": 401, "runAsGroup": 401, "fsGroup": 401, "runAsNonRoot": True},
             "containers": [container],
             "volumes": [
-                {"name": "etc", "projected": {"defaultMode": 0o600, "sources": sources}},
+                {"name": "etc", "projected": {"defaultMode": 0o750, "sources": sources}},
                 *({"name": name, "emptyDir": {}} for name in folders),
             ],
         }

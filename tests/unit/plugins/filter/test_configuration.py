@@ -46,7 +46,6 @@ def test_slurm_conf_both_ways() -> None:
 def test_a_cluster() -> None:
     files = FILTERS["slurm_files"](CLUSTER)
     assert "NodeSet=cpu Feature=cpu\n" in files["slurm.conf"]
-    assert {item["key"] for item in FILTERS["slurm_file_modes"](files)} == set(files)
     assert FILTERS["slurm_nodesets"](CLUSTER["nodesets"], CLUSTER)[0]["name"] == "cpu"
     assert FILTERS["slurm_nodesets"]([], CLUSTER) == []
     assert FILTERS["slurm_features"](26.05)["data_parser"] == "v0.0.45"
@@ -78,7 +77,6 @@ def test_both_filters_tell_of_a_nodesets_mistakes() -> None:
         ("from_slurm_conf", ("x",)),
         ("slurm_files", ("text",)),
         ("slurm_files", ({},)),
-        ("slurm_file_modes", ([],)),
         ("slurm_nodesets", ("text", CLUSTER)),
         ("slurm_nodesets", (None, CLUSTER)),
         ("slurm_nodesets", ([{}], CLUSTER)),

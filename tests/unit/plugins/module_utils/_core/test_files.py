@@ -154,9 +154,6 @@ def test_scripts_and_files() -> None:
     ]
     assert "JobSubmitPlugins=lua" in lines
     assert found["plugstack.conf"] == "required /x.so\n"
-    modes = {item["key"]: item["mode"] for item in files.file_modes(found)}
-    assert modes["prolog-10-a"] == 0o755
-    assert modes["slurm.conf"] == modes["job_submit.lua"] == 0o600
 
 
 def partitions(**more: Any) -> list[dict[str, str]]:

@@ -100,6 +100,17 @@ def test_texts_reach_the_files_as_they_are(tmp_path: Any, monkeypatch: pytest.Mo
     assert "\ntopology.yaml\n" not in seen[0]
     assert "SlurmctldHost=localhost(127.0.0.1)\n" in seen[0]
     assert f"StateSaveLocation={tmp_path}/tmp." in seen[0]
-    lint.lint(None, "ns", "pod", {"slurm.conf": CONF})  # type: ignore[arg-type]
+    included = {"slurm.conf": f"{CONF}Include {etc}/more.conf\n", "more.conf": ""}
+    lint.lint(None, "ns", "pod", included, removed=["cgroup.conf"])  # type: ignore[arg-type]
     assert "\ntopology.yaml\n" in seen[1]
+    assert "cgroup.conf" not in seen[1]
+    assert f"\nInclude {tmp_path}/tmp." in seen[1]
     assert sorted(item.name for item in tmp_path.iterdir()) == ["bin", "etc"]
+
+
+def test_lines_for_nodes_that_are_in_no_file() -> None:
+    conf = "NodeName=n[1-2] CPUs=1\n"
+    places = {"n3": "net:l1", "n4": "net:l1"}
+    found = list(lint.node_lines(conf, ["n1", "n4", "n3", "n5"], places, yaml=True))
+    assert found == ["NodeName=n5 State=EXTERNAL", "NodeName=n[3-4] State=EXTERNAL Topology=net:l1"]
+    assert list(lint.node_lines(conf, ["n3", "n5"], places, yaml=False)) == ["NodeName=n[3,5] State=CLOUD"]

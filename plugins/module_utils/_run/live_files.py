@@ -1,0 +1,143 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to this collection: may change at any time.
+
+"""The Pod of slurmctld, and ConfigMaps whose files are brought into it while slurmctld runs.
+
+Such a ConfigMap is no part of an ApplySet: a module changes it, has the kubelet bring it into the Pod at once, and has
+slurmctld read it (docs/decisions/041 and 050).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import names
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.worker import LOG_PATH
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import Finished, exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER, verdict
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
+
+CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
+POD = paths.Resource("v1", "Pod", "pods", True)
+STATEFULSET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
+CLUSTER = f"{names.DOMAIN}/cluster"
+LOG_CONTAINER = "log"
+LOG = f"{LOG_PATH}/slurmctld.log"
+_MARK = "=== "
+
+
+class ControllerPod:
+    """The Pod of a cluster's slurmctld and one ConfigMap, <cluster>-<component>, of which it mounts the files."""
+
+    def __init__(self, kubernetes: KubernetesClient, namespace: str, cluster: str, component: str) -> None:
+        self._kubernetes = kubernetes
+        self._namespace = namespace
+        self._cluster = cluster
+        self._component = component
+        self.pod = f"{cluster}-controller-0"
+        self.config_map = f"{cluster}-{component}"
+
+    def exists(self) -> bool:
+        """Whether the cluster has a slurmctld, running or not."""
+        return self._kubernetes.get(STATEFULSET, self._namespace, f"{self._cluster}-controller") is not None
+
+    def read_pod(self) -> Mapping[str, Any] | None:
+        """The Pod as the API server has it."""
+        return self._kubernetes.get(POD, self._namespace, self.pod)
+
+    def run(self, command: Sequence[str], *, reads: bool = True, timeout: float = 60.0) -> Finished:
+        """Run a command beside slurmctld; see exec_in_pod."""
+        return exec_in_pod(
+            self._kubernetes, self._namespace, self.pod, command, container=CONTAINER, timeout=timeout, reads=reads
+        )
+
+    # --- the ConfigMap --------------------------------------------------------------------------------------------
+
+    def read_config_map(self) -> dict[str, Any] | None:
+        """The ConfigMap; None if there is none."""
+        return self._kubernetes.get(CONFIG_MAP, self._namespace, self.config_map)
+
+    def apply(
+        self, files: Mapping[str, str], annotations: Mapping[str, str] | None = None, *, dry_run: bool = False
+    ) -> None:
+        """Make the ConfigMap hold these files and nothing else."""
+        metadata: dict[str, Any] = {
+            "name": self.config_map,
+            "labels": {
+                "app.kubernetes.io/name": "slurm",
+                "app.kubernetes.io/instance": self._cluster,
+                "app.kubernetes.io/component": self._component,
+                "app.kubernetes.io/part-of": "slurm",
+                "app.kubernetes.io/managed-by": "slurm_ops.kubernetes",
+                CLUSTER: self._cluster,
+            },
+        }
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(files)}
+        made = self._kubernetes.apply(manifest, self._namespace, force=True, resource=CONFIG_MAP, dry_run=dry_run)
+        # What somebody else put there is theirs, and so stays at an apply.
+        extra = dict.fromkeys((made.get("data") or {}).keys() - files.keys())
+        labels = dict.fromkeys({PART_OF} & (made["metadata"].get("labels") or {}).keys())
+        if (extra or labels) and not dry_run:
+            change = {"data": extra, "metadata": {"labels": labels}}
+            self._kubernetes.patch(CONFIG_MAP, self._namespace, self.config_map, change)
+
+    def remove(self) -> None:
+        """Delete the ConfigMap if it is there."""
+        self._kubernetes.delete(CONFIG_MAP, self._namespace, self.config_map)
+
+    def nudge(self, value: str) -> None:
+        """Change an annotation of the Pod, so that the kubelet refreshes its volumes at once and not in a minute."""
+        change = {"metadata": {"annotations": {f"{names.DOMAIN}/{self._component}": value}}}
+        self._kubernetes.patch(POD, self._namespace, self.pod, change)
+
+    # --- slurmctld ------------------------------------------------------------------------------------------------
+
+    def words(self) -> Sequence[str]:
+        """What slurmctld last said of errors; nothing if that cannot be read."""
+        try:
+            # Of the role's Pod the log is a pipe, which a container of its own reads.
+            said = self._kubernetes.log_tail(self._namespace, self.pod, LOG_CONTAINER, lines=20)
+        except OperationError:
+            said = ""
+        if not said:
+            try:
+                said = self.run(["sh", "-c", f"[ ! -f {LOG} ] || tail -n 20 {LOG}"], timeout=10.0).stdout
+            except OperationError:
+                return ()
+        return [word for word in verdict(said).words if word.lower().startswith(("fatal", "error"))]
+
+
+def sections(output: str) -> dict[str, str]:
+    """The parts of a script's output that it began with "=== name"."""
+    found: dict[str, str] = {}
+    head = ""
+    for line in output.splitlines():
+        if line.startswith(_MARK):
+            head = line.removeprefix(_MARK)
+            found[head] = ""
+        else:
+            found[head] = found.get(head, "") + line + "\n"
+    return found
+
+
+def wait_while(run: Run, lacks: Callable[[], str], what: str) -> None:
+    """Wait until nothing lacks; what cannot be read now may be a slurmctld that just starts."""
+
+    def look() -> Seen:
+        try:
+            found = lacks()
+        except OperationError as error:
+            found = str(error)
+        return Seen([found] if found else ())
+
+    wait_until(look, what, timeout=run.params["wait_timeout"], interval=run.params["wait_sleep"], progress=run.progress)

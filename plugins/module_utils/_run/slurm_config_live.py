@@ -1,0 +1,251 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to this collection: may change at any time.
+
+"""The configuration that a cluster has: its ConfigMap, the files in the controller's Pod, and what slurmctld has read.
+
+slurmctld reads its files when it starts, and a reconfigure starts a new process. So it works with the files of its Pod
+if, and only if, it is younger than they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change, names
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths, rollout
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import (
+    CLUSTER,
+    CONFIG_MAP,
+    POD,
+    ControllerPod,
+    sections,
+)
+
+DEPLOYMENT = paths.Resource("apps/v1", "Deployment", "deployments", True)
+NAMESPACE = paths.Resource("v1", "Namespace", "namespaces", False)
+# On the ConfigMap: daemons that are still to be restarted for it. A run that was interrupted leaves it to the next.
+RESTART = f"{names.DOMAIN}/restart"
+RESTARTED = f"{names.DOMAIN}/restarted-for"
+# How much younger than the files slurmctld may seem to be and yet is older: clocks are read one after the other.
+_TOLERANCE = 0.1  # seconds
+_TICKS = 100  # of /proc, a second; the same on every Linux
+_LOOK = r"""
+cd /etc/slurm || exit 1
+printf '=== hashes\n'; for file in *; do [ ! -f "$file" ] || sha256sum "$file"; done
+printf '=== times\n'; stat -c %.3Y ..data; date +%s.%N; cut -d' ' -f1 /proc/uptime
+printf '=== processes\n'
+for process in /proc/[0-9]*; do
+  case $(cat "$process/comm" 2>/dev/null) in
+    slurmctld*) sed 's/.*) //' "$process/stat" 2>/dev/null | cut -d' ' -f20 ;;
+  esac
+done
+printf '=== version\n'; slurmctld -V
+printf '=== answer\n'; timeout 10 scontrol ping
+printf '=== partitions\n'
+timeout 20 scontrol -o --all show partitions | sed -n 's/^PartitionName=\([^ ]*\).*/\1/p'
+exit 0
+"""
+_USE = r"""
+printf '=== nodes\n'; scontrol -o --all show nodes | sed -n 's/^NodeName=\([^ ]*\).*/\1/p'
+printf '=== jobs\n'; squeue -h -a -o "$1" || exit 1
+"""
+_END = r"""
+for process in /proc/[0-9]*; do
+  case $(cat "$process/comm" 2>/dev/null) in slurmctld*) kill "${process#/proc/}" || exit 1 ;; esac
+done
+"""
+_CACHE = "cd /run/slurm/conf && sha256sum *"
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a look into the controller's Pod shows: hashes of its files, and of slurmctld whether it began after they
+    came (``taken``), and when (``started``, in ticks since the machine did; 0: there is none)."""
+
+    hashes: Mapping[str, str]
+    taken: bool
+    started: int
+    answers: bool
+    version: str
+    partitions: frozenset[str]
+
+
+class ConfigPod(ControllerPod):
+    """The Pod of slurmctld and the ConfigMap with its configuration (docs/decisions/050)."""
+
+    def __init__(self, kubernetes: KubernetesClient, namespace: str, name: str) -> None:
+        super().__init__(kubernetes, namespace, name, "config")
+        self._covered: frozenset[str] | None = None
+
+    @property
+    def target(self) -> str:
+        """The ConfigMap, for people."""
+        return f"ConfigMap {self._namespace}/{self.config_map}"
+
+    def require_ours(self, live: Raw | None) -> None:
+        """Raise OperationError (NameClash) if somebody else made the ConfigMap."""
+        if live is None or (live["metadata"].get("labels") or {}).get(CLUSTER) == self._cluster:
+            return
+        makers = dict.fromkeys(str(entry.get("manager")) for entry in live["metadata"].get("managedFields") or ())
+        raise OperationError(
+            f"{self.target} exists and was made by {', '.join(makers) or 'somebody else'}, so it is not touched.",
+            reason="NameClash",
+            hint=f"Remove it, or label it {CLUSTER}={self._cluster}.",
+        )
+
+    def create_namespace(self) -> None:
+        """Make the namespace; role cluster adds its labels."""
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
+        self._kubernetes.apply(manifest, None, resource=NAMESPACE)
+
+    def shown(self, files: Mapping[str, str]) -> dict[str, str]:
+        """The files that the Pod shows: module topology's are over those of the same name."""
+        if self._covered is None and any(name.startswith("topology.") for name in files):
+            over = self._kubernetes.get(CONFIG_MAP, self._namespace, f"{self._cluster}-topology") or {}
+            self._covered = frozenset(over.get("data") or {})
+        return {name: text for name, text in files.items() if name not in (self._covered or ())}
+
+    def lacks(self, files: Mapping[str, str], seen: Seen, removed: Mapping[str, str]) -> list[str]:
+        """Files of the Pod that are not as they should be, or still there though removed."""
+        wanted, unwanted = self.shown(files), self.shown(removed)
+        other = [name for name, text in wanted.items() if seen.hashes.get(name) != config_change.sha256(text)]
+        return sorted([*other, *(name for name in unwanted if name in seen.hashes)])
+
+    # --- what slurmctld has ---------------------------------------------------------------------------------------
+
+    def look(self) -> Seen:
+        """Look into the Pod, with one call. Raises OperationError if no command can be run there."""
+        ended = self.run(["sh", "-c", _LOOK])
+        shown = sections(ended.stdout)
+        version = shown.get("version", "").split()
+        # The oldest: in a reconfigure the old one serves until the new one is ready.
+        started = min(map(int, shown.get("processes", "").split()), default=0)
+        return Seen(
+            hashes=_hashes(shown.get("hashes", "")),
+            taken=_is_younger(started, shown.get("times", "").split()),
+            started=started,
+            answers=" UP" in shown.get("answer", "").upper(),
+            version=version[-1] if version else "",
+            partitions=frozenset(shown.get("partitions", "").split()),
+        )
+
+    def use(self) -> tuple[frozenset[str], list[config_change.Queued]]:
+        """The nodes that slurmctld knows, and the jobs that wait or run."""
+        ended = self.run(["sh", "-c", _USE, "use", config_change.QUEUE_FORMAT])
+        if ended.rc:
+            raise OperationError(
+                f"slurmctld does not tell its jobs: {ended.stderr.strip() or 'no answer'}.",
+                reason="SlurmUnreachable",
+                hint="Nothing was changed. Look at the log of the controller's Pod.",
+            )
+        shown = sections(ended.stdout)
+        return frozenset(shown.get("nodes", "").split()), config_change.parse_queue(shown.get("jobs", ""))
+
+    def bring(self, files: Mapping[str, str]) -> None:
+        """Have the kubelet bring the files into the Pod now."""
+        digest = config_change.sha256("".join(map(str, sorted(files.items()))))
+        self.nudge(f"{digest[:16]}-{time.time_ns()}")
+
+    def reconfigure(self) -> None:
+        """Make slurmctld read its files; raises OperationError (Refused) when it says that it does not."""
+        ended = self.run(["scontrol", "reconfigure"], reads=False)
+        if ended.rc:
+            said = (ended.stderr or ended.stdout).strip() or f"exit status {ended.rc}"
+            raise OperationError(f"slurmctld does not take the new files: {said}.", reason="Refused")
+
+    def cancel(self, jobs: list[int]) -> None:
+        """End these jobs."""
+        ended = self.run(["scancel", *map(str, jobs)], reads=False)
+        if ended.rc:
+            raise OperationError(f"scancel: {ended.stderr.strip()}", reason="Refused", hint="Nothing else was changed.")
+
+    # --- restarts -------------------------------------------------------------------------------------------------
+
+    def end_slurmctld(self) -> None:
+        """End slurmctld as its container would be ended: it saves its state, and its supervisor starts it anew."""
+        ended = self.run(["sh", "-c", _END], reads=False)
+        if ended.rc:
+            raise OperationError(
+                f"slurmctld in Pod {self.pod} cannot be ended: {ended.stderr.strip()}.", reason="ExecFailed"
+            )
+
+    def note_restarts(self, daemons: Sequence[str]) -> None:
+        """Note on the ConfigMap which daemons are still to be restarted for it."""
+        change = {"metadata": {"annotations": {RESTART: ",".join(daemons) or None}}}
+        self._kubernetes.patch(CONFIG_MAP, self._namespace, self.config_map, change)
+
+    def has_restd(self) -> bool:
+        """Whether there is a slurmrestd."""
+        return self._kubernetes.get(DEPLOYMENT, self._namespace, f"{self._cluster}-restapi") is not None
+
+    def roll_restd(self, files: Mapping[str, str]) -> Callable[[], str]:
+        """Replace the Pods of slurmrestd one after the other; returns what tells what that still lacks."""
+        name = f"{self._cluster}-restapi"
+        value = config_change.sha256(files[config_change.SLURM_CONF])[:16]
+        change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED: value}}}}}
+        self._kubernetes.patch(DEPLOYMENT, self._namespace, name, change)
+
+        def lacks() -> str:
+            live = self._kubernetes.get(DEPLOYMENT, self._namespace, name)
+            return rollout.missing(live) if live else ""
+
+        return lacks
+
+    # --- workers --------------------------------------------------------------------------------------------------
+
+    def sample(self) -> list[str]:
+        """A few worker Pods that are ready: the first, one in the middle, the last."""
+        labels = f"app.kubernetes.io/name=slurmd,app.kubernetes.io/instance={self._cluster}"
+        pods = self._kubernetes.list(POD, self._namespace, labels=labels, cached=True)
+        ready = sorted(pod["metadata"]["name"] for pod in pods if not rollout.missing(pod))
+        return sorted({ready[0], ready[len(ready) // 2], ready[-1]}) if ready else []
+
+    def cached(self, pod: str) -> Mapping[str, str]:
+        """{file: hash} of what a worker's slurmd works with."""
+        ended = exec_in_pod(
+            self._kubernetes, self._namespace, pod, ["sh", "-c", _CACHE], container="slurmd", timeout=20.0, reads=True
+        )
+        return _hashes(ended.stdout)
+
+
+def mounts_whole(pod: Raw, config_map: str) -> bool:
+    """Whether every file of the ConfigMap is in the Pod, also those that it does not have yet."""
+    for volume in pod["spec"].get("volumes") or ():
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            if (source.get("configMap") or {}).get("name") == config_map:
+                return not source["configMap"].get("items")
+    return False
+
+
+def is_running(pod: Raw) -> bool:
+    """Whether commands can be run beside slurmctld."""
+    states = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any(item["name"] == CONTAINER and "running" in (item.get("state") or {}) for item in states)
+
+
+def _hashes(text: str) -> dict[str, str]:
+    """{file: hash} of what sha256sum writes."""
+    found = {}
+    for line in text.splitlines():
+        value, _blank, name = line.partition("  ")
+        found[name] = value
+    return found
+
+
+def _is_younger(started: int, times: list[str]) -> bool:
+    """Whether what began at a tick began after the files came."""
+    if not started or len(times) != 3:
+        return False
+    files, now, uptime = map(float, times)
+    return now - uptime + started / _TICKS > files - _TOLERANCE

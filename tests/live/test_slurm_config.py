@@ -1,0 +1,359 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module slurm_config against real slurmctlds: read without a restart, refused, put back, restarted if need be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.slurm_ops.kubernetes.plugins.filter.configuration import slurm_files
+
+from .support.guides import playbook_of
+from .support.kube import Json, Kube
+from .support.minislurm import ANYWHERE, NAME, MiniSlurm, is_ready, versions_there
+from .support.playbook import NO_INVENTORY, PlaybookResult
+
+Run = Callable[..., Json]
+PARTITIONS = [{"name": "all", "nodes": "ALL", "default": True}]
+SPARE = [*PARTITIONS, {"name": "spare", "nodes": "ALL"}]
+# A quiet machine takes 1 to 2 s; the tests' machine does other things too.
+AT_ONCE = 20.0
+
+
+def cluster(kube: Kube, kubeconfig: str, namespace: str, version: str) -> MiniSlurm:
+    nodesets = [
+        {"name": "cpu", "replicas": 2, "cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}},
+    ]
+    made = MiniSlurm(kube, kubeconfig, namespace, version, nodesets, partitions=PARTITIONS)
+    made.deploy()
+    made.wait_for_nodes("cpu-0", "cpu-1")
+    return made
+
+
+@pytest.fixture(scope="module")
+def mini(kube: Kube, kubeconfig: str, _namespaces: Callable[[str], str]) -> Iterator[MiniSlurm]:
+    made = cluster(kube, kubeconfig, _namespaces("config"), versions_there(kube)[0])
+    yield made
+    kube.delete(f"/api/v1/namespaces/{made.namespace}")
+
+
+@pytest.fixture(scope="module")
+def old(kube: Kube, kubeconfig: str, _namespaces: Callable[[str], str]) -> Iterator[MiniSlurm]:
+    version = versions_there(kube)[-1]
+    assert version < "25.05"
+    made = cluster(kube, kubeconfig, _namespaces("config-old"), version)
+    yield made
+    kube.delete(f"/api/v1/namespaces/{made.namespace}")
+
+
+def files(mini: MiniSlurm, conf: Mapping[str, Any] | None = None, **facts: Any) -> dict[str, str]:
+    """The cluster's files with these keys of slurm.conf, and other facts, changed."""
+    return slurm_files({**mini.facts, "slurm_conf": {**ANYWHERE, **(conf or {})}, **facts})
+
+
+def runner(mini: MiniSlurm, run_module: Run) -> Run:
+    def run(wanted: Mapping[str, str], args: Json | None = None, **more: Any) -> Json:
+        where = {"namespace": mini.namespace, "name": NAME, "slurm_version": mini.version}
+        return run_module("slurm_config", {**where, "files": wanted, **(args or {})}, **more)
+
+    return run
+
+
+@pytest.fixture
+def change(mini: MiniSlurm, run_module: Run) -> Run:
+    return runner(mini, run_module)
+
+
+def steps(result: Json) -> list[tuple[str, str]]:
+    return [(action["kind"], action["target"].split()[0]) for action in result["actions"]]
+
+
+def pod(mini: MiniSlurm) -> tuple[str, int]:
+    """Which Pod slurmctld is in, and how often its container began again."""
+    found = mini.kube.get(f"/api/v1/namespaces/{mini.namespace}/pods/{NAME}-controller-0")
+    return found["metadata"]["uid"], found["status"]["containerStatuses"][0]["restartCount"]
+
+
+def config_map(mini: MiniSlurm) -> Json:
+    found: Json = mini.kube.get(f"/api/v1/namespaces/{mini.namespace}/configmaps/{NAME}-config")
+    return found
+
+
+def setting(mini: MiniSlurm, key: str) -> str:
+    return mini.run(f"scontrol show config | sed -n 's/^{key} *= //p'").stdout.strip()
+
+
+def submit(mini: MiniSlurm, options: str = "") -> str:
+    return mini.run(f"cd /tmp && sbatch --parsable --mem=10 {options} --wrap 'sleep 300'", on="cpu-0").stdout.strip()
+
+
+def job_state(mini: MiniSlurm, job: str) -> str:
+    return mini.run(f"scontrol -o show job {job} | sed 's/.*JobState=\\([A-Z_]*\\).*/\\1/'").stdout.strip()
+
+
+@pytest.fixture
+def job(mini: MiniSlurm) -> Iterator[str]:
+    """A job that runs, and must still when the test has ended."""
+    yield from running(mini)
+
+
+def running(mini: MiniSlurm) -> Iterator[str]:
+    number = submit(mini, "-w cpu-0")
+    mini.kube.wait(lambda: job_state(mini, number), lambda state: state == "RUNNING", timeout=30, what="the job runs")
+    yield number
+    assert job_state(mini, number) == "RUNNING"
+    mini.client().cancel_jobs([int(number)])
+
+
+def assert_settled(change: Run, wanted: Mapping[str, str]) -> None:
+    """A second run does nothing."""
+    again = change(wanted)
+    assert (again["changed"], again["actions"], again["api_calls"]["writes"]) == (False, [], 0)
+
+
+def check_a_change(mini: MiniSlurm, change: Run) -> None:
+    before, version = pod(mini), config_map(mini)["metadata"]["resourceVersion"]
+    wanted = files(mini, {"MinJobAge": 777})
+    assert_settled(change, files(mini))
+    predicted = change(wanted, check=True, diff=True)
+    assert steps(predicted) == [("write", "slurm.conf"), ("reconfigure", "slurmctld")]
+    (diff,) = predicted["diff"]
+    assert set(diff["after"].splitlines()) - set(diff["before"].splitlines()) == {"MinJobAge=777"}
+    assert predicted["api_calls"]["writes"] == 0
+    assert config_map(mini)["metadata"]["resourceVersion"] == version
+    found = change(wanted)
+    print(f"{mini.version}: {found['duration']} s from the start of the module to its effect, of {found['api_calls']}")
+    assert steps(found) == steps(predicted)
+    assert all(action["done"] for action in found["actions"])
+    assert found["changes"] == [{"file": "slurm.conf", "what": "MinJobAge", "before": None, "after": "777"}]
+    assert found["duration"] < AT_ONCE
+    assert setting(mini, "MinJobAge") == "777 sec"
+    assert "MinJobAge=777\n" in mini.run("cat /run/slurm/conf/slurm.conf", on="cpu-1").stdout
+    assert pod(mini) == before
+    assert mini.run("ls /tmp").stdout == ""  # the second slurmctld has left nothing
+    assert_settled(change, wanted)
+
+
+def test_a_change_takes_effect_without_a_restart(mini: MiniSlurm, change: Run, job: str) -> None:
+    check_a_change(mini, change)
+
+
+LUA = """\
+function slurm_job_submit(job, partitions, user)
+  if job.name == "unwanted" then return slurm.ERROR end
+  return slurm.SUCCESS
+end
+function slurm_job_modify(job, record, partitions, user) return slurm.SUCCESS end
+"""
+PROLOG = '#!/bin/sh\ntouch "/tmp/prolog-@@-$SLURM_JOB_ID"\n'
+
+
+def test_lua_and_prolog_come_change_and_go(mini: MiniSlurm, change: Run, job: str) -> None:
+    before = pod(mini)
+    wanted = files(mini, job_submit_lua=LUA, prolog={"mark": PROLOG.replace("@@", "one")})
+    found = change(wanted)
+    assert {("write", "job_submit.lua"), ("write", "prolog-mark")} < set(steps(found))
+    refused = mini.run("cd /tmp && sbatch --job-name=unwanted --mem=10 --wrap true", on="cpu-0", check=False)
+    assert refused.rc != 0
+    mini.run("cd /tmp && srun --job-name=wanted --mem=10 -N2 true", on="cpu-0")
+    assert "prolog-one-" in mini.run("ls /tmp", on="cpu-1").stdout
+    wanted = files(mini, job_submit_lua=LUA.replace("unwanted", "other"), prolog={"mark": PROLOG.replace("@@", "two")})
+    found = change(wanted)
+    assert steps(found) == [("write", "job_submit.lua"), ("write", "prolog-mark"), ("reconfigure", "slurmctld")]
+    mini.run("cd /tmp && srun --job-name=unwanted --mem=10 -N2 true", on="cpu-0")
+    assert "prolog-two-" in mini.run("ls /tmp", on="cpu-1").stdout
+    found = change(files(mini))
+    assert {("remove", "job_submit.lua"), ("remove", "prolog-mark")} < set(steps(found))
+    assert "prolog-mark" not in mini.run("ls /etc/slurm").stdout
+    assert pod(mini) == before
+    assert_settled(change, files(mini))
+
+
+# {what is wrong: (lines at the end of slurm.conf, what slurmctld says of them)}
+BAD = {
+    "unknown node": ("PartitionName=bad Nodes=nowhere[1-2]\n", "nowhere"),
+    "plugin": ("SchedulerType=sched/nonsense\n", "sched/nonsense"),
+    "key": ("NoSuchKey=1\n", "NoSuchKey"),
+    "syntax": ("what is this\n", "is not key=value"),
+    "MaxNodeCount": ("MaxNodeCount=1\n", "there are 2 nodes"),
+    "topology": ("PartitionName=bad Nodes=ALL Topology=nowhere\n", "opology"),
+}
+
+
+def test_what_slurmctld_would_refuse_changes_nothing(
+    mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult]
+) -> None:
+    before = config_map(mini)["metadata"]["resourceVersion"]
+    good = files(mini)
+    wrong = {what: {**good, "slurm.conf": good["slurm.conf"] + lines} for what, (lines, _words) in BAD.items()}
+    wrong["Lua"] = files(mini, job_submit_lua="function (")
+    where = {"namespace": mini.namespace, "name": NAME}
+    tasks = [
+        {"name": what, "slurm_ops.kubernetes.slurm_config": {**where, "files": bad}, "ignore_errors": True}
+        for what, bad in wrong.items()
+    ]
+    play = {"name": "Bad files", "hosts": "localhost", "gather_facts": False, "tasks": tasks}
+    done = run_playbook([play], inventory=NO_INVENTORY)
+    for what in wrong:
+        failed = done.task(what).result
+        assert failed["reason"] in ("Refused", "InvalidSlurmConf"), (what, failed)
+        assert BAD.get(what, ("", ""))[1] in failed["msg"], (what, failed["msg"])
+        assert (failed["changed"], failed["api_calls"]["writes"]) == (False, 0), what
+    assert config_map(mini)["metadata"]["resourceVersion"] == before
+
+
+def check_the_way_back(mini: MiniSlurm, change: Run) -> None:
+    """The second slurmctld writes no job records and cannot tell that this plugin is not there."""
+    before, there = pod(mini), config_map(mini)["data"]
+    failed = change(files(mini, {"JobCompType": "jobcomp/nonsense"}), {"wait_timeout": 30}, fails=True)
+    assert "The old files are back" in failed["msg"], failed["msg"]
+    assert "jobcomp" in failed["msg"], failed["msg"]
+    assert not failed["changed"]
+    assert config_map(mini)["data"] == there
+    assert "JobCompType" not in mini.run("cat /etc/slurm/slurm.conf").stdout
+    assert pod(mini) == before
+    mini.wait_for_nodes("cpu-1")
+    assert_settled(change, files(mini))
+
+
+def test_what_slurmctld_does_not_take_is_put_back(mini: MiniSlurm, change: Run, job: str) -> None:
+    check_the_way_back(mini, change)
+
+
+def test_a_running_cluster_keeps_its_name(mini: MiniSlurm, change: Run) -> None:
+    wanted = files(mini)
+    wanted["slurm.conf"] = wanted["slurm.conf"].replace(f"ClusterName={NAME}\n", "ClusterName=other\n")
+    failed = change(wanted, fails=True)
+    assert failed["reason"] == "NotPossible"
+    assert "ClusterName (from slurm to other)" in failed["msg"]
+    assert failed["api_calls"]["writes"] == 0
+
+
+def test_a_partition_with_jobs_stays_unless_they_may_end(mini: MiniSlurm, change: Run, job: str) -> None:
+    change(files(mini, partitions=SPARE))
+    waiting = submit(mini, "-p spare --hold")
+    both = submit(mini, "-p spare,all --hold")
+    failed = change(files(mini), fails=True)
+    assert failed["reason"] == "JobsRunning"
+    assert failed["remaining"] == [f"job {waiting} of root (PENDING) in partition spare"]
+    assert failed["api_calls"]["writes"] == 0
+    assert job_state(mini, waiting) == "PENDING"
+    cancel = {"on_running_jobs": "cancel"}
+    predicted = change(files(mini), cancel, check=True)
+    assert steps(predicted) == [("cancel", "1"), ("write", "slurm.conf"), ("reconfigure", "slurmctld")]
+    assert steps(change(files(mini), cancel)) == steps(predicted)
+    assert job_state(mini, waiting) == "CANCELLED"
+    assert job_state(mini, both) == "PENDING"
+    mini.client().cancel_jobs([int(both)])
+    assert_settled(change, files(mini))
+
+
+def test_an_interrupted_run_is_finished(mini: MiniSlurm, change: Run) -> None:
+    """The ConfigMap is written, and nothing more was done."""
+    wanted = files(mini, {"MinJobAge": 555})
+    core = f"/api/v1/namespaces/{mini.namespace}"
+    mini.kube.patch(f"{core}/configmaps/{NAME}-config", {"data": wanted})
+    found = change(wanted)
+    assert steps(found) == [("reconfigure", "slurmctld")]
+    assert setting(mini, "MinJobAge") == "555 sec"
+    # The files have come to the Pod, and slurmctld has not read them.
+    back = files(mini)
+    mini.kube.patch(f"{core}/configmaps/{NAME}-config", {"data": back})
+    mini.kube.patch(f"{core}/pods/{NAME}-controller-0", {"metadata": {"annotations": {"test": "nudge"}}})
+    mini.kube.wait(
+        lambda: mini.run("cat /etc/slurm/slurm.conf").stdout, lambda text: text == back["slurm.conf"], timeout=90
+    )
+    (action,) = change(back)["actions"]
+    assert (action["kind"], action["why"]) == ("reconfigure", "it has not read the files since they came")
+    assert_settled(change, back)
+
+
+def check_a_restart(mini: MiniSlurm, change: Run) -> None:
+    before, restd = pod(mini), restd_pods(mini)
+    wanted = files(mini, {"AuthInfo": ["cred_expire=200"]})
+    later = change(wanted, {"restart": "never"})
+    assert [(item["daemon"], item["done"]) for item in later["restarts"]] == [
+        ("slurmctld", False), ("slurmrestd", False), ("slurmd", False), ("sackd", False),
+    ]  # fmt: skip
+    assert pod(mini) == before
+    begun = time.monotonic()
+    found = change(wanted)
+    print(f"{mini.version}: {time.monotonic() - begun:.1f} s with the restarts of slurmctld and slurmrestd")
+    assert steps(found) == [("restart", "slurmctld"), ("restart", "slurmrestd")]
+    assert [item["done"] for item in found["restarts"]] == [True, True]
+    assert pod(mini) == before  # its process is another one
+    assert not restd & restd_pods(mini)
+    assert setting(mini, "AuthInfo") == "use_client_ids,cred_expire=200"
+    mini.wait_for_nodes("cpu-1")  # which asks slurmrestd
+    assert_settled(change, wanted)
+
+
+def restd_pods(mini: MiniSlurm) -> set[str]:
+    """slurmrestd's Pods that are ready."""
+    found = mini.kube.items(
+        f"/api/v1/namespaces/{mini.namespace}/pods", labelSelector="app.kubernetes.io/component=restapi"
+    )
+    return {item["metadata"]["uid"] for item in found if is_ready(item) and "deletionTimestamp" not in item["metadata"]}
+
+
+def test_what_needs_a_restart_gets_one_and_the_job_goes_on(mini: MiniSlurm, change: Run, job: str) -> None:
+    check_a_restart(mini, change)
+    change(files(mini))
+
+
+def test_somebody_elses_configuration_is_not_touched(mini: MiniSlurm, change: Run) -> None:
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other-config"}, "data": {"a": "b"}}
+    path = f"/api/v1/namespaces/{mini.namespace}/configmaps/other-config"
+    mini.kube.apply(path, theirs)
+    failed = change(files(mini), {"name": "other"}, fails=True)
+    assert failed["reason"] == "NameClash"
+    assert mini.kube.get(path)["data"] == {"a": "b"}
+
+
+def test_before_there_is_a_slurmctld_the_files_are_only_written(mini: MiniSlurm, change: Run) -> None:
+    path = f"/api/v1/namespaces/{mini.namespace}/configmaps/new-config"
+    predicted = change(files(mini), {"name": "new"}, check=True)
+    assert mini.kube.find(path) is None
+    found = change(files(mini), {"name": "new"})
+    assert steps(found) == steps(predicted)
+    assert {kind for kind, _target in steps(found)} == {"write"}
+    assert mini.kube.get(path)["data"] == files(mini)
+    # What a site of before has made: it would be pruned with its label, and must not.
+    label = {"applyset.kubernetes.io/part-of": "applyset-x", "slurm-ops.kubernetes/cluster": "new"}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new-config", "labels": label}}
+    mini.kube.apply(path, {**made, "data": files(mini)}, manager="slurm_ops.kubernetes")
+    (action,) = change(files(mini), {"name": "new"})["actions"]
+    assert action["why"] == "to be pruned by no ApplySet"
+    assert "applyset.kubernetes.io/part-of" not in mini.kube.get(path)["metadata"]["labels"]
+    again = change(files(mini), {"name": "new"})
+    assert (again["actions"], again["api_calls"]["writes"]) == ([], 0)
+    assert steps(change({}, {"name": "new", "state": "absent"})) == [("remove", "ConfigMap")]
+    assert mini.kube.find(path) is None
+    failed = change({}, {"state": "absent"}, fails=True)
+    assert failed["reason"] == "InUse"
+
+
+def test_the_examples_of_the_guide(
+    mini: MiniSlurm, change: Run, run_playbook: Callable[..., PlaybookResult], tmp_path: Path
+) -> None:
+    facts = {"slurm_namespace": mini.namespace, "slurm_cluster_facts": mini.facts, "slurm_conf": ANYWHERE}
+    done = run_playbook(playbook_of("configuration.md", mini, tmp_path), extra_vars=facts)
+    assert [task.changed for task in done.tasks] == [True, False]
+    assert setting(mini, "MinJobAge") == "900 sec"
+    change(files(mini))
+
+
+def test_an_older_slurm(old: MiniSlurm, run_module: Run) -> None:
+    change = runner(old, run_module)
+    for number in running(old):
+        assert number
+        check_a_change(old, change)
+        change(files(old))
+        check_the_way_back(old, change)
+        check_a_restart(old, change)

@@ -1,0 +1,367 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is left of a cluster when a change of its configuration fails at any step. That it works is a live test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config as under_test
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config_judge, slurm_config_live
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import Verdict
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import stages
+
+OLD = {"slurm.conf": "MinJobAge=1\nPartitionName=a Nodes=ALL\n", "prolog-x": "#!/bin/sh\n"}
+NEW = {"slurm.conf": "MinJobAge=2\nPartitionName=a Nodes=ALL\n", "epilog-y": "#!/bin/sh\n"}
+RESTART = {**OLD, "slurm.conf": "AuthInfo=cred_expire=9\nPartitionName=a Nodes=ALL\n"}
+
+
+class Cluster:
+    """The ConfigMap and the controller's Pod in one: files, which slurmctld reads at a reconfigure or a start."""
+
+    pod, target, config_map = "slurm-controller-0", "ConfigMap ns/slurm-config", "slurm-config"
+
+    def __init__(self, files: Mapping[str, str] | None = None) -> None:
+        self.files = None if files is None else dict(files)
+        self.mounted = dict(files or {})
+        self.read: Mapping[str, str] = dict(files or {})
+        self.pending = ""
+        self.alive = True
+        self.jobs: list[config_change.Queued] = []
+        self.fails: Callable[[str, Mapping[str, str]], bool] = lambda step, files: False
+        self.log: list[str] = []
+        self.started = 1
+        self.away = False
+        self.there = files is not None
+        self.whole = True
+        self.version = "26.05.5"
+
+    # The ConfigMap
+    def read_config_map(self) -> dict[str, Any] | None:
+        notes = {slurm_config_live.RESTART: self.pending} if self.pending else {}
+        return None if self.files is None else {"data": self.files, "metadata": {"annotations": notes}}
+
+    def require_ours(self, live: Any) -> None:
+        pass
+
+    def apply(self, files: Mapping[str, str], notes: Any = None, *, dry_run: bool = False) -> None:
+        if not dry_run:
+            self.files, self.pending = dict(files), (notes or {}).get(slurm_config_live.RESTART, "")
+            self.log.append("write")
+
+    def remove(self) -> None:
+        self.files = None
+
+    def note_restarts(self, daemons: Sequence[str]) -> None:
+        self.pending = ",".join(daemons)
+
+    def shown(self, files: Mapping[str, str]) -> dict[str, str]:
+        return dict(files)
+
+    lacks = slurm_config_live.ConfigPod.lacks
+
+    # The Pod
+    def exists(self) -> bool:
+        return self.there
+
+    def read_pod(self) -> Any:
+        source = {"name": self.config_map} | ({} if self.whole else {"items": [{}]})
+        return {
+            "spec": {"volumes": [{"projected": {"sources": [{"configMap": source}]}}]},
+            "status": {"containerStatuses": [{"name": "slurmctld", "state": {"running": {}}}]},
+        } if self.there else None  # fmt: skip
+
+    def bring(self, files: Mapping[str, str]) -> None:
+        self.mounted = dict(self.files or {})
+        if not self.alive:
+            self.begin()  # its supervisor tries it again and again
+
+    def look(self) -> slurm_config_live.Seen:
+        hashes = {name: config_change.sha256(text) for name, text in self.mounted.items()}
+        taken = self.read == self.mounted
+        return slurm_config_live.Seen(
+            hashes, taken, self.started, self.alive and not self.away, self.version, frozenset({"a"})
+        )
+
+    def use(self) -> tuple[frozenset[str], list[config_change.Queued]]:
+        return frozenset({"n1", "n2"}), self.jobs
+
+    def reconfigure(self) -> None:
+        self.log.append("reconfigure")
+        if self.fails("reconfigure", self.mounted):
+            raise OperationError("slurmctld does not take the new files: error.", reason="Refused")
+        self.read = dict(self.mounted)
+
+    def end_slurmctld(self) -> None:
+        self.log.append("end")
+        self.begin()
+
+    def begin(self) -> None:
+        self.started += 1
+        self.read = dict(self.mounted)
+        self.alive = not self.fails("begin", self.mounted)
+
+    def words(self) -> Sequence[str]:
+        return ["fatal: no"]
+
+    def cancel(self, jobs: list[int]) -> None:
+        self.log.append(f"cancel {jobs}")
+
+    def has_restd(self) -> bool:
+        return True
+
+    def roll_restd(self, files: Any) -> Callable[[], str]:
+        self.log.append("roll")
+        return lambda: "nothing ever" if self.fails("roll", files) else ""
+
+    def sample(self) -> list[str]:
+        return []
+
+
+class Run:
+    """What an operation gets."""
+
+    def __init__(self, files: Mapping[str, str], **more: Any) -> None:
+        self.params = {
+            "namespace": "ns", "name": "slurm", "state": "present", "files": files, "restart": "auto",
+            "create_namespace": False, "slurm_version": "26.05", "on_running_jobs": "refuse", "wait_timeout": 0.1,
+            "wait_sleep": 0.01, **more,
+        }  # fmt: skip
+        self.kubernetes = None
+        self.actions: list[Any] = []
+        self.progress = None
+        self.warned: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.warned.append(text)
+
+
+@pytest.fixture
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
+    """What the second slurmctld says, one after the other; it accepts what nothing is said of."""
+    said: list[Verdict] = []
+    monkeypatch.setattr(slurm_config_judge, "lint", lambda *args, **more: said.pop(0) if said else Verdict(True, ()))
+    return said
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, verdicts: list[Verdict]) -> Cluster:
+    made = Cluster(OLD)
+    monkeypatch.setattr(under_test, "ConfigPod", lambda *args: made)
+    return made
+
+
+def change(files: Mapping[str, str], **more: Any) -> tuple[Run, Mapping[str, Any]]:
+    run = Run(files, **more)
+    work = under_test.ConfigurationChange(run)  # type: ignore[arg-type]
+    run.actions += work.plan()
+    for batch in stages(run.actions):
+        work.act(batch)
+    work.wait()
+    return run, work.result()
+
+
+def kinds(run: Run) -> list[tuple[str, str]]:
+    return [(action.kind, action.target.split()[0]) for action in run.actions]
+
+
+def test_there_and_on(cluster: Cluster) -> None:
+    run, result = change(NEW)
+    assert kinds(run) == [
+        ("write", "epilog-y"), ("remove", "prolog-x"), ("write", "slurm.conf"), ("reconfigure", "slurmctld"),
+    ]  # fmt: skip
+    assert cluster.log == ["write", "reconfigure"]
+    assert cluster.read == cluster.files == NEW
+    assert result["restarts"] == []
+    assert [change["what"] for change in result["changes"]] == ["epilog-y", "prolog-x", "MinJobAge"]
+    assert change(NEW)[0].actions == []
+
+
+def test_what_needs_a_restart_gets_one_in_order(cluster: Cluster) -> None:
+    run, result = change(RESTART)
+    assert kinds(run)[-3:] == [("reconfigure", "slurmctld"), ("restart", "slurmctld"), ("restart", "slurmrestd")]
+    assert cluster.log == ["write", "reconfigure", "end", "roll"]
+    assert [(item["daemon"], item["done"]) for item in result["restarts"]] == [
+        ("slurmctld", True), ("slurmrestd", True), ("slurmd", False), ("sackd", False),
+    ]  # fmt: skip
+    assert cluster.pending == ""
+    assert len(run.warned) == 2
+    assert change(RESTART)[0].actions == []
+
+
+def test_a_restart_may_be_left_to_later(cluster: Cluster) -> None:
+    run, result = change(RESTART, restart="never")
+    assert cluster.log == ["write", "reconfigure"]
+    assert [item["done"] for item in result["restarts"]] == [False] * 4
+    assert cluster.pending == "slurmctld,slurmrestd"
+    run, result = change(RESTART, restart="never")
+    assert run.actions == []
+    assert [item["daemon"] for item in result["restarts"]] == ["slurmctld", "slurmrestd"]
+    run, result = change(RESTART)
+    assert kinds(run) == [("restart", "slurmctld"), ("restart", "slurmrestd")]
+    assert cluster.pending == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "step", "log"),
+    [
+        (NEW, "reconfigure", ["write", "reconfigure", "write", "reconfigure"]),
+        (RESTART, "begin", ["write", "reconfigure", "end", "write"]),
+    ],
+)
+def test_a_failure_leaves_all_as_it_was(cluster: Cluster, files: Mapping[str, str], step: str, log: list[str]) -> None:
+    cluster.fails = lambda at, mounted: at == step and mounted == files
+    with pytest.raises(OperationError, match=r"slurmctld says: fatal: no\. The old files are back\."):
+        change(files)
+    assert cluster.log == log
+    assert cluster.read == cluster.mounted == cluster.files == OLD
+    assert (cluster.pending, cluster.alive) == ("", True)
+    assert change(OLD)[0].actions == []
+
+
+def test_what_cannot_be_put_back_is_told(cluster: Cluster) -> None:
+    cluster.fails = lambda at, mounted: at == "reconfigure"
+    with pytest.raises(OperationError, match="Putting the old files back failed too") as raised:
+        change(NEW)
+    assert raised.value.reason == "NotPutBack"
+    assert cluster.files == OLD
+
+
+def test_a_slurmrestd_that_does_not_come_up_is_left_to_the_next_run(cluster: Cluster) -> None:
+    cluster.fails = lambda at, files: at == "roll"
+    with pytest.raises(OperationError, match="The restart of slurmrestd did not end"):
+        change(RESTART)
+    assert cluster.read == RESTART
+    assert cluster.pending == "slurmrestd"
+    cluster.fails = lambda at, files: False
+    assert kinds(change(RESTART)[0]) == [("restart", "slurmrestd")]
+
+
+def test_an_interrupted_run_is_finished(cluster: Cluster) -> None:
+    cluster.files = dict(NEW)  # written, and no more
+    run, _result = change(NEW)
+    assert kinds(run) == [("reconfigure", "slurmctld")]
+    assert "its Pod has other files: epilog-y, slurm.conf" in run.actions[0].why
+    assert cluster.read == NEW
+    cluster.files = cluster.mounted = dict(OLD)  # in the Pod, and not read
+    assert [action.why for action in change(OLD)[0].actions] == ["it has not read the files since they came"]
+    cluster.files = dict(NEW)
+    cluster.fails = lambda at, mounted: True
+    with pytest.raises(OperationError, match="before are not known"):
+        change(NEW)
+    assert cluster.files == NEW
+
+
+@pytest.mark.parametrize("on_running_jobs", ["refuse", "cancel"])
+def test_jobs_in_the_way(cluster: Cluster, on_running_jobs: str) -> None:
+    cluster.jobs = config_change.parse_queue("7|a|RUNNING|ann|n1||N/A\n")
+    files = {"slurm.conf": "PartitionName=b Nodes=ALL\n"}
+    if on_running_jobs == "refuse":
+        with pytest.raises(OperationError, match=r"job 7 of ann \(RUNNING\) in partition a") as raised:
+            change(files)
+        assert raised.value.reason == "JobsRunning"
+        assert cluster.log == []
+        return
+    with pytest.raises(OperationError, match="slurmctld has no partition b"):
+        change(files, on_running_jobs="cancel")
+    assert cluster.log == ["cancel [7]", "write", "reconfigure", "write", "reconfigure"]
+
+
+@pytest.mark.parametrize(
+    ("files", "reason", "words"),
+    [
+        ({"slurm.conf": "ClusterName=b\nMinJobAge=1\nPartitionName=a Nodes=ALL\n"}, "NotPossible", "another name"),
+        ({**OLD, "slurm.conf": "MaxNodeCount=1\nPartitionName=a Nodes=ALL\n"}, "Refused", "there are 2 nodes"),
+        ({**OLD, "slurm.conf": "nonsense\n"}, "InvalidSlurmConf", "slurm.conf: Line 1"),
+        ({"gres.conf": ""}, "InvalidVariables", "no slurm.conf"),
+        ({**OLD, "x": 3}, "InvalidVariables", "not text: x"),
+    ],
+)
+def test_refusals_change_nothing(cluster: Cluster, files: Mapping[str, Any], reason: str, words: str) -> None:
+    with pytest.raises(OperationError, match=words) as raised:
+        change(files)
+    assert raised.value.reason == reason
+    assert "Nothing was changed" in raised.value.hint
+    assert cluster.log == []
+
+
+def test_jobs_in_a_partition_that_is_in_no_file(cluster: Cluster) -> None:
+    """Of an earlier run that ended between the file and slurmctld, or made with scontrol."""
+    cluster.jobs = config_change.parse_queue("7|a|RUNNING|ann|n1||N/A\n")
+    cluster.files = {"slurm.conf": "MinJobAge=1\n"}
+    with pytest.raises(OperationError, match="job 7 of ann"):
+        change(cluster.files)
+    assert cluster.log == []
+
+
+def test_slurmctlds_own_refusal(cluster: Cluster, verdicts: list[Verdict]) -> None:
+    verdicts.append(Verdict(False, ("fatal: Invalid node names in partition a",)))
+    with pytest.raises(OperationError, match="Invalid node names in partition a") as raised:
+        change(NEW)
+    assert raised.value.reason == "Refused"
+    assert cluster.log == []
+
+
+def test_the_first_time_there_is_nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Cluster()
+    monkeypatch.setattr(under_test, "ConfigPod", lambda *args: made)
+    run, _result = change(NEW)
+    assert kinds(run) == [("write", "epilog-y"), ("write", "slurm.conf")]
+    assert made.files == NEW
+    assert run.warned == []
+    assert change({}, state="absent")[0].actions[0].kind == "remove"
+    assert made.files is None
+    assert change({}, state="absent")[0].actions == []
+
+
+def test_the_configuration_of_a_cluster_that_is_there_stays(cluster: Cluster) -> None:
+    with pytest.raises(OperationError, match="cannot go while there is a slurmctld"):
+        change({}, state="absent")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "why"),
+    [
+        ("version", "24.11.5", "they are for Slurm 26.05, and slurmctld is 24.11.5"),
+        ("whole", False, "does not show all of ConfigMap"),
+        ("away", True, "does not answer"),
+    ],
+)
+def test_files_wait_for_a_slurmctld_that_can_read_them(
+    cluster: Cluster, verdicts: list[Verdict], attribute: str, value: Any, why: str
+) -> None:
+    verdicts.append(Verdict(False, ("fatal: of an older Slurm",)))
+    setattr(cluster, attribute, value)
+    run, _result = change(NEW)
+    assert cluster.log == ["write"]
+    assert why in run.warned[0]
+    assert change(NEW)[0].actions == []
+
+
+def test_of_a_slurmctld_that_is_away_nobody_knows_the_jobs(cluster: Cluster) -> None:
+    cluster.away = True
+    files = {"slurm.conf": "PartitionName=b Nodes=ALL\n"}
+    with pytest.raises(OperationError, match="whether jobs need them cannot be told") as raised:
+        change(files)
+    assert raised.value.reason == "Unreadable"
+    change(files, on_running_jobs="cancel")
+    assert cluster.files == files
+
+
+@pytest.mark.parametrize(
+    ("started", "times", "younger"),
+    [
+        (5000, ["1000.000", "1100.5", "200.0"], False),  # began at 950.5
+        (20000, ["1000.000", "1100.5", "200.0"], True),  # at 1100.5
+        (0, ["1000.000", "1100.5", "200.0"], False),
+        (20000, [], False),
+    ],
+)
+def test_whether_slurmctld_is_younger_than_its_files(started: int, times: list[str], younger: bool) -> None:
+    assert slurm_config_live._is_younger(started, times) is younger
