@@ -68,7 +68,7 @@ def places_of(workload: Raw, pods: Sequence[Raw], seen: Snapshot, holding: Seque
                 state=record.state if record else None,
                 leaving=bool(record and record.state.drain and record.reason.startswith(f"{drains.OWNER} {SCALE_IN}:")),
                 deletion_cost=_cost(metadata[pod.name]),
-                free_at=_free_at(busy.get(slurm_name, ())),
+                free_at=free_at(busy.get(slurm_name, ())),
                 created=_seconds(metadata[pod.name].get("creationTimestamp")),
             )
         )
@@ -80,7 +80,8 @@ def _cost(metadata: Raw) -> int:
     return int(text) if re.fullmatch(r"-?\d{1,10}", text) else 0
 
 
-def _free_at(on_node: Iterable[Job]) -> float:
+def free_at(on_node: Iterable[Job]) -> float:
+    """When the last job on a node ends, in seconds since 1970; 0 without a job."""
     return max((ENDLESS if job.time_limit is None else float(job.ends or 0) for job in on_node), default=0.0)
 
 
@@ -97,7 +98,7 @@ def workers_of(name: str, kind: str, size: int, seen: Snapshot, places: Sequence
     found = []
     for node, pod in members(seen, name).items():
         record = seen.slurm_nodes.get(node)
-        ordinal = _ordinal(name, node) if kind == REPLICA else None
+        ordinal = ordinal_of(name, node) if kind == REPLICA else None
         is_expected = incomplete if kind != REPLICA else ordinal is None or ordinal < size
         found.append(
             Worker(
@@ -114,7 +115,8 @@ def workers_of(name: str, kind: str, size: int, seen: Snapshot, places: Sequence
     return found
 
 
-def _ordinal(nodeset: str, node: str) -> int | None:
+def ordinal_of(nodeset: str, node: str) -> int | None:
+    """The number of a StatefulSet's Pod, after which its node is called too."""
     match = re.fullmatch(rf"{re.escape(nodeset)}-(\d+)", node)
     return int(match[1]) if match else None
 
