@@ -72,7 +72,9 @@ class Returning:
 
     def draining_for(self, seconds: float) -> frozenset[str]:
         """The nodes whose jobs have had so long to end."""
-        return frozenset(node for node, stay in self._stays.items() if stay.phase == DRAINING and self._is(stay, seconds))
+        return frozenset(
+            node for node, stay in self._stays.items() if stay.phase == DRAINING and self._is(stay, seconds)
+        )
 
     def failed(self, seconds: float) -> frozenset[str]:
         """The nodes that did not come back in so long, or that never will."""
