@@ -13,10 +13,10 @@ version_added: 1.0.0
 author:
   - slurm_ops.kubernetes authors (@slurm-ops)
 description:
-  - Worker Pods keep the template that they were made from until this module replaces them. It drains a node, waits until
-    nothing runs there, deletes the Pod, waits until the new one is ready and its slurmd has registered what the template
-    declares, and gives the node back. As many nodes at a time as O(max_unavailable) allows; a node that is back makes
-    room for the next at once.
+  - Worker Pods keep the template that they were made from until this module replaces them. It drains a node, waits
+    until nothing runs there, deletes the Pod, waits until the new one is ready and its slurmd has registered what the
+    template declares, and gives the node back. As many nodes at a time as O(max_unavailable) allows; a node that is
+    back makes room for the next at once.
   - Nodes that are out of service anyway go first, then idle ones, then those whose jobs end first. No job is ended
     unless O(on_running_jobs) says so.
   - A node that somebody else has drained is replaced too once it is empty, and stays drained with that reason. A node
@@ -91,10 +91,10 @@ options:
     type: int
     default: 2
 notes:
-  - The drains that it sets have the reason C(k8s:) C(rollout:) and the name of the NodeSet; by that an interrupted run is
-    known again.
+  - The drains that it sets have the reason C(k8s:) C(rollout:) and the name of the NodeSet; by that an interrupted run
+    is known again.
   - Where CPUs, memory, GRES or features change, the record of a dynamic node is deleted together with its Pod, since
-    Slurm keeps the first one. Such a node comes back in service. A record in which somebody else's drain stands is kept.
+    Slurm keeps the first one. Such a node comes back in service. A record with somebody else's drain is kept.
   - Slurm may show a node that was given back as not responding for up to half a minute. Where that counts, set O(pause)
     to 30.
 seealso:
@@ -152,7 +152,7 @@ nodeset:
         jobs: []
 batches:
   description:
-    - The nodes in the order in which they are taken, those together that go side by side if all jobs end as they should.
+    - The nodes in the order in which they are taken, those together that go side by side if all jobs end in time.
   returned: success
   type: list
   elements: list

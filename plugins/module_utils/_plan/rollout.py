@@ -34,9 +34,9 @@ LEFT = "left alone"  # a person has set it DOWN or FAIL, which would end with th
 class Worker:
     """One node of a NodeSet with its Pod (empty text: it has none). ``state`` is None if Slurm has no record of it.
 
-    ``updated``: the Pod is of the newest template. ``lacks``: what keeps the node from being at work as declared.
-    ``anew``: what slurmd registers changes with the new template, so that the record has to go with the Pod.
-    ``final``: waiting will not mend that. ``free_at`` is when its last job ends, in seconds since 1970, 0 without a job.
+    ``updated``: the Pod is of the newest template. ``lacks``: what keeps the node from being at work as declared, which
+    waiting will not mend if ``final``. ``anew``: what slurmd registers changes with the new template, so that the
+    record has to go with the Pod. ``free_at`` is when its last job ends, in seconds since 1970, 0 without a job.
     """
 
     node: str

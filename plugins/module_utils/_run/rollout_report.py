@@ -26,10 +26,13 @@ def lines(workers: Workers, picture: Picture, returning: Returning, now: float) 
     """How far it is, which jobs hold which nodes, and what has not come back yet."""
     draining = {worker.node for worker in picture.of(DRAINING)}
     found = {job.job_id: job for node in draining for job in workers.on.get(node, ())}
-    return [
+    summary = (
         f"{sum(worker.updated for worker in picture.workers)} of {picture.desired} updated,"
         f" {sum(planner.in_service(worker) for worker in picture.workers)} in service, {len(draining)} draining,"
-        f" {len(picture.of(RETURNING, BACK))} coming back, {len(planner.outdated(picture))} left",
+        f" {len(picture.of(RETURNING, BACK))} coming back, {len(planner.outdated(picture))} left"
+    )
+    return [
+        summary,
         *jobs.lines([found[number] for number in sorted(found)], draining, now),
         *(f"{worker.node}: {returning.why(worker)[0]}" for worker in picture.of(RETURNING)),
     ]

@@ -81,6 +81,8 @@ class WorkersReader:
                 reason="NotFound",
                 hint="Check the names of NodeSet, cluster and namespace; cluster_info lists the NodeSets.",
             )
+        if not workloads:
+            return []  # Slurm may not be there yet
         kubernetes = self._run.kubernetes
         pods = kubernetes.list(PODS, self._namespace, labels=labels)
         is_daemon = any(item["kind"] == "DaemonSet" for item in workloads)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, slurm_ops.kubernetes authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module nodeset_rollout on made-up sides whose time is that of pauses: what is done, when it stops, what it says."""
+"""The module nodeset_rollout on made-up sides whose time is that of pauses: what is done, when it stops."""
 
 from __future__ import annotations
 
