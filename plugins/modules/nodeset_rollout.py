@@ -231,8 +231,7 @@ ARGUMENTS = (
             "pause": {"type": "int", "default": 0},
             "lock_timeout": {"type": "int", "default": 60},
             "wait_sleep": {"type": "int", "default": 2},
-        },
-        required_by={"continue_after_canary": ("canary",)},
+        }
     )
 )
 
