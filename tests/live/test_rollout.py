@@ -1,7 +1,7 @@
 # Copyright (c) 2026, slurm_ops.kubernetes authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""nodeset_rollout on real Slurms: jobs go on, windows hold, bad templates stop, killed runs go on, people are heeded."""
+"""nodeset_rollout on real Slurms: jobs go on, windows hold, bad templates stop, killed runs go on, drains stay."""
 
 from __future__ import annotations
 

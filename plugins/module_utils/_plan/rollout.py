@@ -95,6 +95,11 @@ class Picture:
         return sorted((worker for worker in self.workers if self.phase(worker) in phases), key=_order)
 
     @property
+    def bad(self) -> list[Worker]:
+        """The workers that got the new template and did not come back good. Of what others drained it tells nothing."""
+        return [w for w in self.of(RETURNING) if w.node in self.failed and not is_others(w, self.reason)]
+
+    @property
     def unavailable(self) -> int:
         """How many nodes are out of service, whatever for."""
         return max(0, self.desired - sum(in_service(worker) for worker in self.workers))
@@ -175,19 +180,19 @@ def step(picture: Picture, rules: Rules) -> Step:
     Nodes that we drain never make more than ``max_unavailable`` be out of service, for whatever cause the others are;
     what is out of service anyway may be replaced, ``max_unavailable`` at a time.
     """
-    begun = [worker for worker in picture.of(DRAINING, EMPTY) if is_ours(worker, picture.reason)]
+    begun = {worker.node: worker for worker in picture.of(DRAINING, EMPTY) if is_ours(worker, picture.reason)}
     coming, back = picture.of(RETURNING), picture.of(BACK)
     late = picture.failed | picture.held
     if stopped(picture, rules):
         # What has its old Pod still was good before, and is so again.
-        return Step(give_back=(*back, *begun), waiting=tuple(w for w in coming if w.node not in late))
+        return Step(give_back=(*back, *begun.values()), waiting=tuple(w for w in coming if w.node not in late))
     room = rules.max_unavailable - len(begun) - len(coming) - len(back) - len(picture.settling)
     room = min(room, quota(picture, rules) - len(begun))
     spare = rules.max_unavailable - picture.unavailable - len(picture.settling)
     drain: list[Worker] = []
-    replace = [worker for worker in begun if picture.phase(worker) == EMPTY]
+    replace = [worker for worker in begun.values() if picture.phase(worker) == EMPTY]
     for worker in picture.of(EMPTY, OLD):
-        if worker in begun:
+        if worker.node in begun:
             continue
         cost = int(in_service(worker))
         if room < 1 or (cost and spare < 1):
@@ -195,14 +200,14 @@ def step(picture: Picture, rules: Rules) -> Step:
         room, spare = room - 1, spare - cost
         (drain if picture.phase(worker) == OLD else replace).append(worker)
     # Where only a part is to be done, nobody waits for jobs on nodes that others have drained.
-    awaited = [*begun, *coming] if is_enough(picture, rules) else [*picture.of(DRAINING), *coming]
-    waiting = tuple(worker for worker in awaited if worker.node not in late and worker not in replace)
+    draining = [w for w in picture.of(DRAINING) if w.node in begun or not is_enough(picture, rules)]
+    waiting = tuple(worker for worker in (*draining, *coming) if worker.node not in late)
     return Step(tuple(drain), tuple(replace), tuple(back), waiting)
 
 
 def stopped(picture: Picture, rules: Rules) -> bool:
     """Whether so many nodes did not come back good that no more is touched."""
-    return len(picture.failed) >= rules.failure_threshold
+    return len(picture.bad) >= rules.failure_threshold
 
 
 def quota(picture: Picture, rules: Rules) -> int:
@@ -233,7 +238,8 @@ def batches(picture: Picture, rules: Rules) -> list[list[Worker]]:
     """
     reason = picture.reason
     ours = [worker for worker in picture.of(EMPTY, DRAINING) if is_ours(worker, reason)]
-    wanted = ours + [worker for worker in picture.of(EMPTY, OLD, DRAINING) if worker not in ours]
+    begun = {worker.node for worker in ours}
+    wanted = ours + [worker for worker in picture.of(EMPTY, OLD, DRAINING) if worker.node not in begun]
     ahead = max(quota(picture, rules), len(ours))
     if not rules.go_on:
         wanted = wanted[:ahead]

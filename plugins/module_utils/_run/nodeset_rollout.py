@@ -229,7 +229,7 @@ class NodeSetRollout:
     def _conclude(self, picture: Picture) -> None:
         """Nothing is left that could be done: is that the end, or what is in the way?"""
         waiting = [worker.node for worker in planner.outdated(picture) if picture.phase(worker) != LEFT]
-        if picture.failed:
+        if picture.bad:
             raise self._failed(picture)
         if picture.held:
             raise OperationError(
@@ -242,6 +242,8 @@ class NodeSetRollout:
             )
         if waiting and not planner.is_enough(picture, self._rules):
             raise planner.none_to_spare(picture, self._rules)
+        for worker in picture.of(RETURNING):
+            self._run.warn(f"{worker.node}, which others drained ({worker.reason}), has not come back.")
         for worker in picture.of(LEFT):
             self._run.warn(
                 f"{worker.node} keeps its old Pod: {worker.state.word if worker.state else ''} by a person"
@@ -250,18 +252,17 @@ class NodeSetRollout:
         self._draining.drop([action for action in self._run.actions if not action.done])
 
     def _failed(self, picture: Picture) -> OperationError:
-        bad = [worker for worker in picture.of(RETURNING) if worker.node in picture.failed]
+        bad, rest = picture.bad, planner.outdated(picture)
         why = [(worker.node, *self._returning.why(worker)) for worker in bad]
-        rest = planner.outdated(picture)
         said = "\n".join(f"  {node}  {text}" for node, text, _hint in why[:10])
+        hints = dict.fromkeys(hint for _node, _text, hint in why if hint)
         return OperationError(
             f"Rollout of NodeSet {self._nodeset}: {len(bad)} of {len(picture.of(DONE, RETURNING))} nodes with the new"
             f" template did not come back as declared:\n{said}\n"
-            f"{len(rest)} nodes keep their old Pods{' and are in service' if rest else ''}.",
+            f"{len(rest)} others keep their old Pods.",
             reason="RolloutFailed",
             remaining=[worker.node for worker in (*bad, *rest)],
-            hint=" ".join(dict.fromkeys(hint for _node, _text, hint in why if hint))
-            or "Mend the template, apply it, and run again: the nodes that failed go first.",
+            hint=" ".join((*hints, "Then run again: what failed goes first.")),
         )
 
     def _holders(self, picture: Picture) -> list[jobs.Job]:
@@ -273,10 +274,12 @@ class NodeSetRollout:
     def result(self) -> Mapping[str, Any]:
         """Return the NodeSet as it is now (in check mode: as it was found)."""
         picture = self._seen.picture
+        planned = {worker.node for batch in self._batches for worker in batch}
+        others = {worker.node for worker in planner.outdated(picture) if picture.phase(worker) != LEFT} - planned
         return {
             "nodeset": told(self._seen, time.time()),
             "batches": [[worker.node for worker in batch] for batch in self._batches],
-            "paused": bool(planner.outdated(picture)) and planner.is_enough(picture, self._rules),
+            "paused": bool(others),
         }
 
 

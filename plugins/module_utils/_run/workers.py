@@ -89,7 +89,7 @@ class WorkersReader:
         revisions = kubernetes.list(REVISIONS, self._namespace, labels=labels) if is_daemon else ()
         # Slurm last: what it knows then is at least as new as the Pods.
         seen = snapshot(pods=pods, slurm_nodes=self._draining.slurm.nodes().items)
-        busy = any(node.state.busy for node in seen.slurm_nodes.values())
+        busy = any(seen.slurm_nodes[node].state.busy for node in seen.pod_of)
         on = jobs.by_node(self._draining.jobs()) if busy else {}
         raw = {str(item["metadata"]["name"]): item for item in pods}
         return [self._workers(item, _revision(item, revisions), seen, raw, on) for item in workloads]

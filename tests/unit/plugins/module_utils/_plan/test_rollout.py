@@ -132,6 +132,12 @@ def test_out_of_service_goes_first_then_idle_then_the_earliest_end_of_jobs() -> 
             Rules(4),
             ([], [], ["w-1", "w-2"]),
         ),
+        # What others have drained tells nothing of the template.
+        (
+            picture(worker(0, "DOWN+DRAIN", ANN, deleting=True), worker(1), failed=frozenset(["w-0"])),
+            Rules(2),
+            (["w-1"], [], []),
+        ),
         # A person's DOWN would end with the new Pod.
         (picture(worker(0, "DOWN", ANN)), Rules(1), ([], [], [])),
     ],
