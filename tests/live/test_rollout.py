@@ -310,47 +310,50 @@ def test_the_examples_of_the_guide_and_the_playbook(
     assert run_playbook("rollout", inventory=inventory, extra_vars=wanted).changed == []
 
 
+SCRIPT = "#!/bin/sh\n: {}\n"
+OF_THE_ROLE: Json = {"name": "cpu", "replicas": 1, **SMALL, "oneshots": {"10-tune": SCRIPT.format(1)}}
+
+
+@pytest.fixture
+def bare(kube: Kube, kubeconfig: str, _namespaces: Callable[[str], str]) -> Iterator[MiniSlurm]:
+    """A cluster whose NodeSets are the role's to make."""
+    made = MiniSlurm(kube, kubeconfig, _namespaces("rollout-role"), "26.05", [OF_THE_ROLE])
+    made.nodesets = []
+    made.deploy()
+    yield made
+    kube.delete(f"/api/v1/namespaces/{made.namespace}")
+
+
 def test_the_role_says_what_is_old_or_replaces_it(
-    kube: Kube,
-    kubeconfig: str,
-    _namespaces: Callable[[str], str],
-    run_playbook: Callable[..., PlaybookResult],
-    tmp_path: Path,
+    bare: MiniSlurm, run_playbook: Callable[..., PlaybookResult], tmp_path: Path
 ) -> None:
     """Other CPUs, and another start script, which is in a file of the NodeSet and not in its Pods."""
-    script = "#!/bin/sh\n: {}\n"
-    wanted: Json = {"name": "cpu", "replicas": 1, **SMALL, "oneshots": {"10-tune": script.format(1)}}
-    made = MiniSlurm(kube, kubeconfig, _namespaces("rollout-role"), "26.05", [wanted])
-    made.nodesets = []  # they are the role's
-    made.deploy()
     variables = {
         "slurm_image_contract": "slurm_ops",
         "slurm_image_registry": "localhost/slurm-ops",
         "slurm_image_tag": "26.05",
         "slurm_accounting": False,
         "slurm_home_enabled": False,
-        "slurm_nodesets": [wanted],
     }
     play = {"name": "Role", "hosts": "slurm_clusters", "gather_facts": False, "roles": ["slurm_ops.kubernetes.nodeset"]}
 
     def apply(**more: Any) -> PlaybookResult:
-        changed = {"slurm_nodesets": [{**wanted, **more.pop("nodeset", {})}]}
-        return run_playbook([play], inventory=inventory_of(made, tmp_path), extra_vars={**variables, **changed, **more})
+        changed = {"slurm_nodesets": [{**OF_THE_ROLE, **more.pop("nodeset", {})}]}
+        return run_playbook([play], inventory=inventory_of(bare, tmp_path), extra_vars={**variables, **changed, **more})
 
     apply()
     assert apply().changed == []
-    other = {"cpus": 3, "oneshots": {"10-tune": script.format(2)}}
+    other = {"cpus": 3, "oneshots": {"10-tune": SCRIPT.format(2)}}
     said = apply(nodeset=other)
     assert said.task("Say how many are old").result["msg"].startswith("1 Pods have an older template (cpu).")
-    assert nodes(made)["cpu-0"]["cpus"] == 2
+    assert nodes(bare)["cpu-0"]["cpus"] == 2
     replaced = apply(nodeset=other, nodeset_rollout=True)
     assert [task.name for task in replaced.changed] == ["Replace them"]
-    assert nodes(made)["cpu-0"]["cpus"] == 3
+    assert nodes(bare)["cpu-0"]["cpus"] == 3
     # The script alone.
-    said = apply(nodeset={**other, "oneshots": {"10-tune": script.format(3)}})
+    said = apply(nodeset={**other, "oneshots": {"10-tune": SCRIPT.format(3)}})
     assert said.task("Say how many are old").status == "ok"
-    assert apply(nodeset={**other, "oneshots": {"10-tune": script.format(3)}}, nodeset_rollout=True).changed != []
-    kube.delete(f"/api/v1/namespaces/{made.namespace}")
+    assert apply(nodeset={**other, "oneshots": {"10-tune": SCRIPT.format(3)}}, nodeset_rollout=True).changed != []
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from .._core import drains
 from .._core.errors import OperationError
 from .._core.states import NodeState
+from .to_slurm import REGISTRATION
+from .verify import is_refused
 
 # Phases of a worker, in the order in which it goes through them.
 OLD = "old"  # an old Pod that nobody has begun with
@@ -28,6 +30,8 @@ RETURNING = "returning"  # its Pod is going, coming, or not at work yet
 BACK = "back"  # as declared, and still drained by us
 DONE = "done"
 LEFT = "left alone"  # a person has set it DOWN or FAIL, which would end with the new Pod
+
+REFUSAL = f"{drains.OWNER} {REGISTRATION}:"  # reconciliation's drain of a node whose registration was refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +143,14 @@ def is_ours(worker: Worker, reason: str) -> bool:
 
 
 def is_others(worker: Worker, reason: str) -> bool:
-    """Whether it is drained, or was taken down by a person, for another cause: that stays as it is."""
+    """Whether it is drained, or was taken down by a person, for another cause: that stays as it is.
+
+    Not so the drain of a refused registration, of which the next one is to make an end.
+    """
     state = worker.state
     if state is None or is_ours(worker, reason):
+        return False
+    if is_refused(state) and (drains.owner_of(worker.reason) == drains.SLURM or worker.reason.startswith(REFUSAL)):
         return False
     return state.drain or drains.is_foreign(state, worker.reason)
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,12 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
     snapshot,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.rollout import Picture, Worker, reason_of
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.rollout import (
+    Picture,
+    Worker,
+    is_others,
+    reason_of,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale import NODE, REPLICA
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import (
     is_refused,
@@ -164,9 +170,7 @@ def _worker(
     if is_updated and record and not lacks:
         lacks = "; ".join(not_as_declared(pod, record))
         is_final = bool(lacks)
-    # What somebody else has drained keeps its record, in which that drain is.
-    is_free = record is not None and record.dynamic and (not record.state.drain or record.reason == reason_of(nodeset))
-    return Worker(
+    found = Worker(
         node=node,
         pod=pod.name,
         uid=pod.uid,
@@ -177,9 +181,11 @@ def _worker(
         state=record.state if record else None,
         reason=record.reason if record else "",
         free_at=free_at(on_node),
-        anew=is_free and not is_updated and pod.slurmd_conf != conf,
         kubernetes_node=pod.node,
     )
+    changes = not is_updated and pod.slurmd_conf != conf and record is not None and record.dynamic
+    # What somebody else has drained keeps its record, in which that drain is.
+    return dataclasses.replace(found, anew=changes and not is_others(found, reason_of(nodeset)))
 
 
 def _hash(pod: Raw) -> str:

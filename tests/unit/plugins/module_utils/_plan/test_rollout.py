@@ -71,6 +71,11 @@ def names(workers: Any) -> list[str]:
         (worker(0, "IDLE+DRAIN", OURS, updated=True), BACK),
         (worker(0, "IDLE+DRAIN", ANN, updated=True, lacks="its Pod is not ready"), DONE),
         (worker(0, "IDLE+DRAIN", "k8s: cordoned: Node n1", updated=True), DONE),
+        # A refused registration is the template's; a machine that a person knows to be broken is not.
+        (worker(0, "UNKNOWN+DRAIN+INVALID_REG", "gres/gpu count too low", updated=True, lacks="refused"), RETURNING),
+        (worker(0, "UNKNOWN+DRAIN+INVALID_REG", "k8s: registration: few", updated=True, lacks="refused"), RETURNING),
+        (worker(0, "UNKNOWN+DRAIN+INVALID_REG", ANN, updated=True, lacks="refused"), DONE),
+        (worker(0, "UNKNOWN+DRAIN+INVALID_REG", "gres/gpu count too low"), EMPTY),
         (worker(0, updated=True), DONE),
         (worker(0, "ALLOCATED", updated=True), DONE),
     ],
