@@ -50,6 +50,7 @@ class Kubernetes:
         self.revision = "1"
         self.conf = "Feature=cpu CPUs=2"
         self.generation = 1
+        self.observed_at = 0.0  # when the controllers see the newest template
         self.pods: dict[str, Object] = {}
         self.coming: list[tuple[float, str, str]] = []  # (when, Pod, what)
         self.number = 0
@@ -148,9 +149,12 @@ class Kubernetes:
         if resource.kind == "Event":
             return []
         spec = {"template": {"spec": {"containers": [{"name": "slurmd", "args": ["--conf", self.conf]}]}}}
-        cpu = workload(
-            "StatefulSet", "cpu", self.generation, {"replicas": 3, **spec}, {"updateRevision": self.revision}
-        )
+        is_seen = self.now >= self.observed_at
+        update = {
+            "updateRevision": self.revision if is_seen else "1",
+            "observedGeneration": self.generation - (not is_seen),
+        }
+        cpu = workload("StatefulSet", "cpu", self.generation, {"replicas": 3, **spec}, update)
         metal = workload("DaemonSet", "metal", self.generation, spec, {"desiredNumberScheduled": 2})
         return [
             item
@@ -490,6 +494,34 @@ def test_an_interrupted_run_goes_on(prepared: Prepared, kubernetes: Kubernetes, 
         assert kinds(run)[0] == ("undrain", first)
         assert len(kinds(run)) == 1 + 3 * (2 if kind == "cpu" else 1)
         nothing_is_left(prepared, kubernetes, slurm, nodeset=kind)
+
+
+def test_a_template_that_its_controller_has_not_seen_is_waited_for(prepared: Prepared, kubernetes: Kubernetes) -> None:
+    kubernetes.new_template()
+    kubernetes.observed_at = 3.0
+    _run, work = prepared()
+    assert len(work.plan()) == 9
+    assert kubernetes.now >= 3
+
+
+def test_a_node_whose_record_went_before_the_interruption_comes_back(
+    prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm
+) -> None:
+    kubernetes.new_template("Feature=cpu CPUs=4")
+    del slurm.nodes["cpu-0"]
+    kubernetes.delete(None, "hpc", "cpu-0", uid=kubernetes.pods["cpu-0"]["metadata"]["uid"])
+    run, work = prepared()
+    carried_out(run, work)
+    assert kinds(run)[0] == ("drain", "cpu-1")
+    assert max(kubernetes.ever_away) == 1
+    assert [slurm.nodes[f"cpu-{number}"]["cpus"] for number in range(3)] == [4, 4, 4]
+    # Between the record and the Pod: nothing runs on a node that Slurm does not know.
+    kubernetes.new_template("Feature=cpu CPUs=6")
+    del slurm.nodes["cpu-2"]
+    run, work = prepared()
+    carried_out(run, work)
+    assert kinds(run)[0] == ("replace", "Pod cpu-2")
+    nothing_is_left(prepared, kubernetes, slurm)
 
 
 def test_another_template_meanwhile_ends_the_run(prepared: Prepared, kubernetes: Kubernetes) -> None:
