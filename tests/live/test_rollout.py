@@ -26,6 +26,7 @@ from .support.playbook import NO_INVENTORY, PlaybookResult
 
 SMALL: Json = {"cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}}
 ANN = "bad disk, Ann"
+OURS = "k8s: rollout: cpu"
 NAMES = ["cpu-0", "cpu-1", "cpu-2"]
 _GENERATIONS = itertools.count(1)
 
@@ -164,15 +165,19 @@ class Watch:
 
 def test_idle_nodes_go_first_and_a_job_runs_to_its_end(mini: MiniSlurm, rollout: Rollout) -> None:
     nothing_is_left(rollout)
-    job = job_on(mini, "cpu-0", "sleep 15")
+    job = job_on(mini, "cpu-0", "until [ -e /tmp/over ]; do sleep 1; done")
     new_template(mini)
     before = uids(mini)
     predicted = rollout(check=True)
     assert uids(mini) == before
     assert (predicted["changed"], predicted["api_calls"]["writes"]) == (True, 0)
     assert predicted["batches"] == [["cpu-1"], ["cpu-2"], ["cpu-0"]]
-    with Watch(mini, NAMES) as watch:
-        done = rollout()
+    with Watch(mini, NAMES) as watch, ThreadPoolExecutor(1) as pool:
+        run: Future[Json] = pool.submit(rollout)
+        mini.kube.wait(lambda: nodes(mini)["cpu-0"]["reason"], lambda why: why == OURS, timeout=90, what="it drains")
+        assert "JobState=RUNNING" in job_said(mini, job)
+        mini.run("touch /tmp/over", on="cpu-0")
+        done = run.result(timeout=90)
     assert kinds(done) == kinds(predicted, done=False) == node_by_node("cpu-1", "cpu-2", "cpu-0")
     assert watch.replaced == ["cpu-1", "cpu-2", "cpu-0"]
     assert (watch.most_away, watch.looks > 10) == (1, True)
@@ -190,7 +195,7 @@ def test_jobs_that_do_not_end(mini: MiniSlurm, rollout: Rollout) -> None:
     before = uids(mini)
     gave_up = rollout(max_unavailable="2", drain_timeout=3, fails=True)
     assert gave_up["reason"] == "Timeout"
-    assert f"job {job} of root on cpu-1" in gave_up["msg"]
+    assert f"job {job} of slurm on cpu-1" in gave_up["msg"]
     assert gave_up["remaining"] == ["cpu-1"]
     assert "JobState=RUNNING" in job_said(mini, job)
     after = uids(mini)
@@ -211,7 +216,7 @@ def test_a_bad_template_stops_and_a_good_one_heals(mini: MiniSlurm, rollout: Rol
     assert failed["remaining"] == NAMES
     assert {name for name in NAMES if uids(mini)[name] != before[name]} == {"cpu-0"}
     known = nodes(mini)
-    assert known["cpu-0"]["reason"] == "k8s: rollout: cpu"
+    assert known["cpu-0"]["reason"] == OURS
     assert not any(parse(known[name]["state"]).drain for name in ("cpu-1", "cpu-2"))
     # What failed counts also in the next run.
     assert rollout(fails=True)["reason"] == "RolloutFailed"
@@ -232,7 +237,7 @@ def test_a_killed_run_goes_on(mini: MiniSlurm, rollout: Rollout) -> None:
         holder = mini.kube.get(path)["spec"]["holderIdentity"]
         os.kill(int(holder.split("_")[1]), signal.SIGKILL)
         run.result(timeout=60)
-    begun = [name for name, item in nodes(mini).items() if item["reason"] == "k8s: rollout: cpu"]
+    begun = [name for name, item in nodes(mini).items() if item["reason"] == OURS]
     assert len(begun) == 1
     done = rollout(max_unavailable="3")
     assert kinds(done)[0] == ("undrain", begun[0])
