@@ -203,7 +203,11 @@ class Lease:
     def acquire(self, timeout: float) -> None:
         pass
 
-    keep = release = lambda self: None
+    def keep(self) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
 
 
 @pytest.fixture
