@@ -92,7 +92,9 @@ options:
   watch:
     description:
       - Stay for O(duration) seconds and make a pass whenever a Pod, Node or Slurm node changes.
-      - While a side cannot be read, nothing is written; it is tried again until it can be.
+      - While a side cannot be read or another run holds the lock, nothing is written, and it is tried again. A run that
+        ends like that has failed.
+      - The last 1000 actions are returned, and all are counted.
     type: bool
     default: false
   duration:
@@ -153,15 +155,15 @@ actions:
     - kind: drain
       target: cpu-0
       before: {state: idle}
-      after: {state: drained, reason: "k8s: cordoned: Node node1: disk"}
-      why: "k8s: cordoned: Node node1: disk"
+      after: {state: drained, reason: "k8s: cordoned: disk"}
+      why: "k8s: cordoned: disk"
       done: true
 drift:
   description: In what the sides differed at the last look, in words; also what this module does not mend.
   returned: success
   type: list
   elements: str
-  sample: ["cpu-0: to be drained: k8s: cordoned: Node node1: disk"]
+  sample: ["cpu-0: to be drained: k8s: cordoned: disk"]
 counts:
   description: How many nodes are reconciled, and how many actions there were of each kind.
   returned: success

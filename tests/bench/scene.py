@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import hostlist, names
@@ -17,6 +18,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from tests.live.support.kube import Json, Kube
 from tests.live.support.minislurm import NAME, MiniSlurm
 
@@ -32,12 +34,15 @@ class Scene:
         self.size = size
         self.namespace = f"bench-{size}"
         self.nodes = [f"kwok-{number:05d}" for number in range(size)]
-        facts = {"slurm_conf": {"MaxNodeCount": 10000}}
-        self.mini = MiniSlurm(kube, kubeconfig, self.namespace, "26.05", [], **facts)
+        self.mini = MiniSlurm(kube, kubeconfig, self.namespace, "26.05", [], max_node_count=10000)
         options = dict.fromkeys(ENVIRONMENT) | {"kubeconfig": kubeconfig}
         self.connection: dict[str, Any] = {**options, "namespace": self.namespace, "name": NAME}
         self.kubernetes = KubernetesClient(lambda: resolve(options))
-        self.slurm = client_of(self.kubernetes, self.connection, Counter())
+
+    @cached_property
+    def slurm(self) -> SlurmClient:
+        """Its REST API, once it is deployed."""
+        return client_of(self.kubernetes, self.connection, Counter())
 
     def build(self) -> None:
         """Deploy Slurm, give it nodes that need no slurmd, and a ready Pod for each on a Node of the same name."""

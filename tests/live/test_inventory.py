@@ -46,10 +46,12 @@ def listed(kubeconfig: str, site: PlaybookResult, tmp_path: Path) -> Callable[..
 def test_nodes_are_hosts_in_groups(listed: Callable[..., Completed], slurm: Callable[..., Completed]) -> None:
     slurm("scontrol update nodename=cpu-1 state=drain reason=inspection", on="controller")
     try:
-        found = json.loads(listed("--list").check().stdout)
+        everything = listed("--list").check()
         variables = json.loads(listed("--host", "cpu-1").check().stdout)
     finally:
         slurm("scontrol update nodename=cpu-1 state=undrain", on="controller")
+    found = json.loads(everything.stdout)
+    assert "slurm_nodes" in found, everything.stderr
     assert found["slurm_nodes"]["hosts"] == ["cpu-0", "cpu-1"]
     assert found["nodeset_cpu"]["hosts"] == found["partition_cpu"]["hosts"] == ["cpu-0", "cpu-1"]
     assert found["state_drained"]["hosts"] == found["broken"]["hosts"] == ["cpu-1"]

@@ -273,7 +273,7 @@ def test_a_second_run_writes_nothing(deploy: Deploy) -> None:
     again = deploy()
     assert [str(task) for task in again.changed] == []
     calls = [task.result["api_calls"]["writes"] for task in again.tasks if task.action in WRITERS]
-    assert len(calls) == 5
+    assert len(calls) == 4
     assert set(calls) == {0}
     assert [str(task) for task in deploy(check=True, diff=True).changed] == []
 

@@ -112,16 +112,6 @@ def test_a_removed_nodeset_goes_unless_jobs_run_on_it(
     assert slurm(f"sacct -n -X -j {job} -o State").stdout.split()[0] == "CANCELLED"
 
 
-def test_jobs_can_be_requeued(
-    kube: Kube, slurm: Callable[..., Completed], nodesets: Callable[..., PlaybookResult]
-) -> None:
-    nodesets({**POOL, "replicas": 2})
-    job = running_job(kube, slurm, "pool-1")
-    nodesets({**POOL, "replicas": 1}, extra_vars={"nodeset_on_running_jobs": "requeue"}, tags="nodeset")
-    assert slurm(f"squeue -h -j {job} -o %T").stdout.strip() == "PENDING"
-    slurm(f"scancel {job}")
-
-
 def test_a_drain_by_a_person_stays(
     kube: Kube, slurm: Callable[..., Completed], nodesets: Callable[..., PlaybookResult]
 ) -> None:

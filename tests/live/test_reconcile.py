@@ -19,7 +19,7 @@ import yaml
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import NodeState, parse
 
-from .support.kube import Json, Kube
+from .support.kube import Json, Kube, Refused
 from .support.minislurm import ANYWHERE, NAME, MiniSlurm, is_ready, versions_there
 from .support.playbook import CHECKOUT, PlaybookResult
 
@@ -116,10 +116,9 @@ ON_NODE2 = ["cpu-0", "cpu-1", "e-node2"]
 
 def job_on(mini: MiniSlurm, node: str) -> str:
     """A job that runs there until it is cancelled."""
-    job = mini.run(
-        f"cd /tmp && sbatch --parsable -p {node.partition('-')[0]} -w {node} -n1 --mem=10 --wrap 'sleep 300'",
-        on="slurm-controller-0",
-    ).stdout.strip()
+    partition = "each" if node.startswith("e-") else "cpu"
+    submit = f"cd /tmp && sbatch --parsable -p {partition} -w {node} -n1 --mem=10 --wrap 'sleep 300'"
+    job = mini.run(submit, on="slurm-controller-0").stdout.strip()
     mini.kube.wait(lambda: job_state(mini, job), lambda word: word == "RUNNING", timeout=40, what=f"job {job} runs")
     return job
 
@@ -146,7 +145,7 @@ def cordon_main_path(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
     mini.client().update_nodes(["e-node2"], state="drain", reason="memory errors, Ann")
     mini.kube.patch(node2, {"metadata": {"annotations": {CORDON_REASON: "disk"}}, "spec": {"unschedulable": True}})
     done = foretold_then_done_then_quiet(reconcile)
-    reason = "k8s: cordoned: Node node2: disk"
+    reason = "k8s: cordoned: disk"
     there = nodes(mini)
     assert [there[name]["reason"] for name in ON_NODE2] == [reason, reason, "memory errors, Ann"]
     assert state(mini, "cpu-0").draining
@@ -206,7 +205,7 @@ def test_conditions_and_readiness_of_nodes(mini: MiniSlurm, reconcile: Reconcile
     assert not reconcile()["changed"]
     args = {"conditions": ["GpuUnhealthy"]}
     foretold_then_done_then_quiet(reconcile, args)
-    assert nodes(mini)["cpu-0"]["reason"] == "k8s: condition: GpuUnhealthy of Node node2: Xid 79"
+    assert nodes(mini)["cpu-0"]["reason"] == "k8s: condition: GpuUnhealthy: Xid 79"
     mini.kube.patch(f"{node2}/status", {"status": {"conditions": [{**bad, "status": "False"}]}}, kind="strategic")
     foretold_then_done_then_quiet(reconcile, args)
     # The kubelet says within seconds that it is ready after all, so it may take more than one attempt to see it.
@@ -217,18 +216,21 @@ def test_conditions_and_readiness_of_nodes(mini: MiniSlurm, reconcile: Reconcile
         reconcile({"only": ["drain"]})
         return str(nodes(mini)["cpu-0"]["reason"])
 
-    mini.kube.wait(seen, lambda reason: reason == "k8s: not ready: Node node2: Kubelet stopped", timeout=60)
+    mini.kube.wait(seen, lambda reason: reason == "k8s: not ready: Kubelet stopped", timeout=60)
     wait_until_all_is_well(mini, reconcile)
 
 
 def wait_until_all_is_well(mini: MiniSlurm, reconcile: Reconcile) -> None:
-    """What passes by itself has passed, and reconciliation has given everything back and has nothing left to do."""
-    mini.kube.wait(
-        lambda: [*reconcile()["drift"], *(name for name, item in nodes(mini).items() if parse(item["state"]).drain)],
-        lambda left: not left,
-        timeout=90,
-        what="both sides agree and nothing is drained",
-    )
+    """Every worker is there and ready, and reconciliation has given everything back and has nothing left to do."""
+
+    def left() -> list[str]:
+        found = list(reconcile()["drift"])
+        found += [name for name, item in nodes(mini).items() if parse(item["state"]).drain]
+        found += {"cpu-0", "cpu-1", "e-node1", "e-node2"} - nodes(mini).keys()
+        pods = mini.kube.items(f"/api/v1/namespaces/{mini.namespace}/pods")
+        return found + [item["metadata"]["name"] for item in pods if not is_ready(item)]
+
+    mini.kube.wait(left, lambda left: not left, timeout=90, what="both sides agree and nothing is drained")
 
 
 def test_a_cordon_on_request(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
@@ -251,6 +253,44 @@ def test_a_cordon_on_request(mini: MiniSlurm, reconcile: Reconcile, node2: str) 
 # --- Pods and records -------------------------------------------------------------------------------------------------
 
 
+def test_an_eviction_waits_for_the_jobs(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
+    """What kubectl drain does, with the disruption budget of role cluster; for workers of both kinds."""
+    pods = f"/api/v1/namespaces/{mini.namespace}/pods"
+    budget = f"/apis/policy/v1/namespaces/{mini.namespace}/poddisruptionbudgets/{NAME}-workers"
+    selector = {"matchLabels": {"slurm-ops.kubernetes/cluster": NAME, "slurm-ops.kubernetes/protect": "true"}}
+    manifest = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": f"{NAME}-workers"}}
+    mini.kube.apply(budget, {**manifest, "spec": {"maxUnavailable": 0, "selector": selector}})
+    each = next(
+        item["metadata"]["name"]
+        for item in mini.kube.items(pods)
+        if item["metadata"]["name"].startswith("each-") and item["spec"]["nodeName"] == "node2"
+    )
+    workers = ["cpu-0", each]
+
+    def evict(name: str) -> int:
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        try:
+            mini.kube.create(f"{pods}/{name}/eviction", body)
+        except Refused as refused:
+            return refused.status
+        return 201
+
+    jobs = [job_on(mini, "cpu-0"), job_on(mini, "e-node2")]
+    mini.kube.patch(node2, {"spec": {"unschedulable": True}})
+    reconcile()
+    mini.kube.wait(
+        budget, lambda item: item["status"].get("observedGeneration") and not item["status"]["disruptionsAllowed"]
+    )
+    assert [evict(name) for name in workers] == [429, 429]
+    assert [job_state(mini, job) for job in jobs] == ["RUNNING", "RUNNING"]
+    mini.client().cancel_jobs(int(job) for job in jobs)
+    mini.kube.wait(lambda: any(parse(item["state"]).busy for item in nodes(mini).values()), lambda busy: not busy)
+    assert {("unprotect", f"Pod {name}") for name in workers} <= set(kinds(reconcile()))
+    assert [evict(name) for name in workers] == [201, 201]
+    mini.kube.patch(node2, {"spec": {"unschedulable": None}})
+    wait_until_all_is_well(mini, reconcile)
+
+
 def test_a_worker_that_is_deleted_by_hand(mini: MiniSlurm, reconcile: Reconcile) -> None:
     path = f"/api/v1/namespaces/{mini.namespace}/pods/cpu-1"
     old = pod(mini, "cpu-1")["metadata"]["uid"]
@@ -259,7 +299,7 @@ def test_a_worker_that_is_deleted_by_hand(mini: MiniSlurm, reconcile: Reconcile)
     mini.kube.delete(path)
     done = reconcile()
     assert ("drain", "cpu-1") in kinds(done)
-    assert nodes(mini)["cpu-1"]["reason"] == "k8s: pod: cpu-1 is being deleted"
+    assert nodes(mini)["cpu-1"]["reason"] == "k8s: pod: being deleted"
     mini.kube.patch(path, {"metadata": {"finalizers": None}})
     mini.kube.wait(path, lambda item: item and item["metadata"]["uid"] != old and is_ready(item), timeout=60)
     wait_until_all_is_well(mini, reconcile)
@@ -299,6 +339,12 @@ def test_a_record_that_no_longer_matches_its_pod(mini: MiniSlurm, reconcile: Rec
     mini.client().cancel_jobs([int(job)])
     mini.apply_nodesets(nodesets()[1:])
     mini.kube.delete(f"/api/v1/namespaces/{mini.namespace}/pods/cpu-0")
+    mini.kube.wait(
+        lambda: bool(reconcile()["drift"]) or nodes(mini).get("cpu-0", {}).get("cpus"),
+        lambda seen: seen == 2,
+        timeout=90,
+        what="cpu-0 has 2 CPUs again",
+    )
     wait_until_all_is_well(mini, reconcile)
 
 
@@ -317,6 +363,23 @@ def test_a_stale_record(mini: MiniSlurm, reconcile: Reconcile) -> None:
     assert "cpu-1" not in nodes(mini)
     mini.kube.patch(path, {"spec": {"replicas": 2}})
     mini.wait_for_nodes("cpu-1")
+    wait_until_all_is_well(mini, reconcile)
+
+
+def test_a_size_that_is_not_reached_is_told(mini: MiniSlurm, reconcile: Reconcile) -> None:
+    quotas = f"/api/v1/namespaces/{mini.namespace}/resourcequotas"
+    workload = f"/apis/apps/v1/namespaces/{mini.namespace}/statefulsets/cpu"
+    full = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "1"}}}
+    mini.kube.create(quotas, full)
+    mini.kube.wait(f"{quotas}/full", lambda quota: quota["status"].get("hard"), timeout=30)
+    mini.kube.patch(workload, {"spec": {"replicas": 3}})
+    try:
+        found = reconcile()
+        assert not found["changed"]
+        assert any("3 nodes wanted, 2 Pods there" in line for line in found["drift"]), found["drift"]
+    finally:
+        mini.kube.patch(workload, {"spec": {"replicas": 2}})
+        mini.kube.delete(f"{quotas}/full")
     wait_until_all_is_well(mini, reconcile)
 
 
@@ -374,7 +437,7 @@ def test_a_node_that_is_deleted(mini: MiniSlurm, reconcile: Reconcile, node2: st
         node = {"apiVersion": "v1", "kind": "Node", "metadata": kept, "spec": old["spec"]}
         mini.kube.create("/api/v1/nodes", node)
         mini.kube.patch(f"{node2}/status", {"status": old["status"]}, kind="strategic")
-    assert reasons == {"k8s: not ready: Node node2 is gone"}
+    assert reasons == {"k8s: not ready: the Node is gone"}
     wait_until_all_is_well(mini, reconcile)
 
 
@@ -513,6 +576,11 @@ def test_the_guide(mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult],
         r"^    ansible-playbook slurm_ops\.kubernetes\.reconcile -i inventory/(.*)$", guide, re.MULTILINE
     )
     assert len(commands) == 3
+    deployment = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)[0])
+    deployment["metadata"]["namespace"] = mini.namespace
+    path = f"/apis/apps/v1/namespaces/{mini.namespace}/deployments"
+    # The schema and what admission says of it; its image is the reader's.
+    assert mini.kube.create(f"{path}?dryRun=All&fieldValidation=Strict", deployment)["kind"] == "Deployment"
     mini.kube.patch(node2, {"metadata": {"annotations": {CORDON_REASON: "disk"}}, "spec": {"unschedulable": True}})
     for command in commands:
         given = dict(re.findall(r"-e (\w+)=(\S+)", command))
@@ -522,7 +590,7 @@ def test_the_guide(mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult],
         last = "\n".join(result.tasks[-1].result["msg"])
         assert last.startswith(f"{mini.namespace}/slurm: 4 nodes, ")
         if command == commands[0]:
-            assert "cpu-0: to be drained: k8s: cordoned: Node node2: disk" in last
+            assert "cpu-0: to be drained: k8s: cordoned: disk" in last
             assert not any(state(mini, name).drain for name in ON_NODE2)
     assert all(state(mini, name).drain for name in ON_NODE2)
 

@@ -85,6 +85,20 @@ def test_second_run_writes_nothing_and_is_quick(
     assert again.cpu_seconds + waits < 15, again.seconds
 
 
+def test_a_topology_is_left_alone_by_the_next_site(
+    slurm: Callable[..., Completed], run_playbook: Callable[..., PlaybookResult]
+) -> None:
+    racks = [{"name": "net", "mapping": {"cpu-0": ["rack1"], "cpu-1": ["rack2"]}}]
+    run_playbook("topology", extra_vars={"slurm_topologies": racks})
+    try:
+        assert [str(task) for task in run_playbook("site").changed] == []
+        shown = slurm("scontrol show topology", on="controller").stdout
+        assert all(f"SwitchName={rack}" in shown for rack in ("rack1", "rack2")), shown
+    finally:
+        run_playbook("topology", extra_vars={"topology_state": "absent"})
+    assert [str(task) for task in run_playbook("site").changed] == []
+
+
 def test_check_mode_on_the_running_cluster_predicts_nothing(
     site: PlaybookResult, run_playbook: Callable[..., PlaybookResult]
 ) -> None:

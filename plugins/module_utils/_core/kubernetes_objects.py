@@ -91,8 +91,6 @@ class KubernetesNode:
     taints: tuple[str, ...]
     annotations: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[str, Condition] = field(default_factory=dict)
-    uid: str = ""
-    created: int = 0
 
 
 def pod(raw: Raw) -> Pod:
@@ -168,8 +166,6 @@ def kubernetes_node(raw: Raw) -> KubernetesNode:
             for item in spec.get("taints") or ()
         ),
         conditions=conditions,
-        uid=str(metadata.get("uid") or ""),
-        created=seconds(metadata.get("creationTimestamp")),
     )
 
 

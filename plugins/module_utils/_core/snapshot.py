@@ -59,7 +59,6 @@ class SlurmNode:
     hostname: str
     version: str
     topology: str
-    boot_time: int = 0
     slurmd_started: int = 0
 
     @property
@@ -165,7 +164,6 @@ def slurm_node(raw: Raw) -> SlurmNode:
         hostname=str(raw.get("hostname") or ""),
         version=str(raw.get("version") or ""),
         topology=str(raw.get("topology") or ""),
-        boot_time=_number(raw.get("boot_time")),
         slurmd_started=_number(raw.get("slurmd_start_time")),
     )
 

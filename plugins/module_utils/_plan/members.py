@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .._core.drains import OWNER
 from .._core.kubernetes_objects import WORKER, KubernetesNode, Pod
 from .._core.names import NODE_NAME_ANNOTATION
 from .._core.snapshot import SlurmNode, Snapshot
-
-OWNER = "k8s:"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .._core.drains import OWNER
 from .._core.kubernetes_objects import KubernetesNode, Pod
 from .._core.names import DOMAIN
 from .._core.snapshot import SlurmNode
 from .action import Action
-from .members import OWNER, Finding, Member, Picture
+from .members import Finding, Member, Picture
 from .verify import is_refused, misfits
 
 # First words of the reasons that reconciliation writes, and the only drains that it takes back.
@@ -123,24 +124,27 @@ def sizes(picture: Picture) -> Found:
 
 
 def cause(member: Member, picture: Picture) -> str:
-    """Why Kubernetes says that a node should take no new jobs, or empty text. The gravest first."""
+    """Why Kubernetes says that a node should take no new jobs, or empty text. The gravest first.
+
+    No names in it: nodes with the same reason are drained in one call, five hundred Nodes of a lost rack too.
+    """
     pod, host, cluster = member.pod, member.host, picture.options.cluster
     if pod is None:
         return f"{POD}: there is none"
     if host is None and pod.node:
-        return f"{NOT_READY}: Node {pod.node} is gone"
+        return f"{NOT_READY}: the Node is gone"
     if host is not None:
         if host.cordoned and not host.annotations.get(OUR_CORDON, "").startswith(f"{cluster}: "):
-            return f"{CORDONED}: Node {host.name}{_text(cordon_reason(host))}"
+            return f"{CORDONED}: {cordon_reason(host) or 'no reason given'}"
         if not host.ready:
-            return f"{NOT_READY}: Node {host.name}{_text(_message(host, 'Ready'))}"
+            return f"{NOT_READY}: {_message(host, 'Ready') or 'the Node says no more'}"
         for name in picture.options.conditions:
             if name in host.conditions and host.conditions[name].status == "True":
-                return f"{CONDITION}: {name} of Node {host.name}{_text(_message(host, name))}"
+                return f"{CONDITION}: {name}: {_message(host, name) or 'true'}"
     if pod.deleting:
-        return f"{POD}: {pod.name} is being deleted"
+        return f"{POD}: being deleted"
     if not pod.ready and not picture.starting(pod):
-        return f"{POD}: {pod.name} is not ready: {pod.problem}"
+        return f"{POD}: not ready: {pod.problem}"
     if refused(member.node):
         # Slurm's own words, also when they stand in a reason that we wrote.
         text = member.node.reason.removeprefix(f"{OWNER} {REGISTRATION}: ")
@@ -176,10 +180,6 @@ def cordon_reason(host: KubernetesNode) -> str:
 def _message(host: KubernetesNode, name: str) -> str:
     condition = host.conditions.get(name)
     return (condition.message or condition.reason) if condition else ""
-
-
-def _text(text: str) -> str:
-    return f": {text}" if text else ""
 
 
 def _shown(node: SlurmNode) -> dict[str, str]:

@@ -21,6 +21,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.members import Options
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.reconcile import Plan
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_kubernetes import NODE_CONDITION
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.alarm import Alarm
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS, WORKLOADS
@@ -31,6 +32,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client
 STATEFULSET, _DAEMONSET, _DEPLOYMENT = WORKLOADS
 # Not passing by themselves, so that trying again is of no use.
 FINAL = frozenset({"Drift", "Invalid", "Forbidden", "NoKey", "Unauthorized"})
+KEPT = 1000  # actions of a resident run that are returned
 SLOW = 10.0  # seconds that an answer may take without being told of
 
 
@@ -48,10 +50,13 @@ class Reconcile:
         self._actor = Actor(self._kubernetes, self._namespace, self._slurm)
         self._lease = Lease(self._kubernetes, self._namespace, f"{self._cluster}-reconcile")
         self._begun = time.monotonic()
+        self._end = self._begun + run.params["duration"]  # of a resident run
         self._listed = 0  # Slurm's time of the last list of nodes
         self._last: Plan | None = None
         self._passes = 0
         self._error: OperationError | None = None
+        self._failures = 0  # in a row
+        self._counts: Counter[str] = Counter()
         self._interruptions: list[dict[str, Any]] = []
 
     def _slurm(self) -> SlurmClient:
@@ -76,6 +81,12 @@ class Reconcile:
     def _look(self) -> Plan:
         """Plan from what is there now; raises OperationError when a side cannot be read or the plan may not be done."""
         params = self._params
+        if NODE_CONDITION in params["conditions"]:
+            raise OperationError(
+                f"The condition {NODE_CONDITION} is what this module itself writes; it cannot be a cause.",
+                reason="Invalid",
+                hint="Leave it out of conditions.",
+            )
         seen = self._read()
         options = Options(
             cluster=f"{self._namespace}/{self._cluster}",
@@ -116,18 +127,31 @@ class Reconcile:
 
     def act(self, actions: Sequence[Action]) -> None:
         """Do what is still to be done once the lock is ours: somebody may have done it while we waited."""
+        if self._error is not None:
+            return  # a resident run, which plans anew as soon as it can
         try:
-            if not self._lease.held:
-                self._lease.acquire(self._params["lock_timeout"])
-                self._lease.keep()
+            if self._lock():
                 still = {(item.kind, item.target): item for item in self._look().actions}
                 for action in self._run.actions:
                     fresh = still.get((action.kind, action.target))
                     action.subject = fresh.subject if fresh == action else None
             self._do([action for action in actions if action.subject is not None])
-        except BaseException:
+        except OperationError as error:
+            if self._params["watch"] and error.reason not in FINAL:
+                self._interrupted(error)
+                return
             self._lease.release()
             raise
+
+    def _lock(self) -> bool:
+        """Take the lock unless it is ours already; whether it had to be taken."""
+        if self._lease.held:
+            return False
+        self._lease.release()  # of one that was lost, the thread
+        left = self._end - time.monotonic() if self._params["watch"] else self._params["lock_timeout"]
+        self._lease.acquire(min(self._params["lock_timeout"], max(0.0, left)))
+        self._lease.keep()
+        return True
 
     def _do(self, actions: Sequence[Action]) -> None:
         for batch in stages(actions):
@@ -151,18 +175,17 @@ class Reconcile:
             self._lease.release()
 
     def _stay(self) -> None:
-        end = self._begun + self._params["duration"]
-        if not self._lease.held:
-            self._lease.acquire(self._params["lock_timeout"])
-            self._lease.keep()
-        alarm = Alarm(self._kubernetes, self._namespace, self._labels, end - time.monotonic())
-        while time.monotonic() < end:
+        first = list(self._run.actions)
+        self._run.actions.clear()
+        self._keep(first)
+        alarm = Alarm(self._kubernetes, self._namespace, self._labels, self._end - time.monotonic())
+        while time.monotonic() < self._end:
             try:
                 if self._error is None:
                     alarm.wait(self._slurm_changed, self._params["poll"], self._params["interval"])
                 else:
-                    time.sleep(min(2.0, max(0.0, end - time.monotonic())))
-                if time.monotonic() < end:
+                    time.sleep(min(2.0 * self._failures, 15.0, max(0.0, self._end - time.monotonic())))
+                if time.monotonic() < self._end:
                     self._pass()
             except OperationError as error:
                 if error.reason in FINAL:
@@ -183,38 +206,47 @@ class Reconcile:
             self._note("Slow", f"An answer took {took:.0f} s: the API server or Slurm was away.")
 
     def _pass(self) -> None:
-        if not self._lease.held:
-            self._lease.release()
-            self._lease.acquire(self._params["lock_timeout"])
-            self._lease.keep()
+        self._lock()
         with self._noticing_slowness():
             actions = self._look().actions
-        self._run.actions += actions
-        self._do(actions)
+        try:
+            self._do(actions)
+        finally:
+            self._keep(actions)
         if self._error is not None:
             self._run.progress.say("both sides can be read again")
-            self._error = None
+            self._error, self._failures = None, 0
+
+    def _keep(self, actions: Sequence[Action]) -> None:
+        """Of what a resident run did, which may be much, keep the end; all of it is counted."""
+        done = [action for action in actions if action.done]
+        self._counts.update(action.kind for action in done)
+        self._run.actions += done
+        del self._run.actions[:-KEPT]
 
     def _interrupted(self, error: OperationError) -> None:
         """Tell it once for as long as it lasts, and look anew at what a token or an address was."""
         if self._error is None or self._error.reason != error.reason:
             self._note(error.reason, str(error))
         self._error = error
+        self._failures += 1
         self._slurm_client = None
 
     def _note(self, reason: str, text: str) -> None:
         after = round(time.monotonic() - self._begun, 1)
         self._interruptions.append({"after": after, "reason": reason, "msg": text})
-        self._run.warn(f"after {after} s: {text}")
+        del self._interruptions[:-KEPT]
         self._run.progress.say(text)
 
     # --- tell -----------------------------------------------------------------------------------------------------
 
     def result(self) -> Mapping[str, Any]:
-        """Return the drift that the last look found. A resident run that never saw both sides has failed."""
-        if self._last is None or (self._passes == 0 and self._error is not None):
+        """Return the drift that the last look found. A resident run that ends in trouble has failed."""
+        for item in self._interruptions[-10:]:
+            self._run.warn(f"after {item['after']} s: {item['msg']}")
+        if self._error is not None or self._last is None:
             raise self._error or OperationError("Nothing was read.", reason="Unexpected")
-        counts = Counter(action.kind for action in self._run.actions)
+        counts = self._counts if self._params["watch"] else Counter(action.kind for action in self._run.actions)
         return {
             "drift": self._last.drift,
             "counts": {"nodes": self._last.members, **dict(sorted(counts.items()))},

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import drains
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.kubernetes_objects import SLURMD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import SlurmNode, pair, snapshot
@@ -18,7 +19,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.members import OWNER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_kubernetes import Change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_slurm import RESTARTED
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS
@@ -52,8 +52,11 @@ class Actor:
             self._spread(self._change_node, actions)
 
     def _drain(self, actions: Sequence[Action]) -> None:
-        for reason in dict.fromkeys(action.why for action in actions):
-            same = [action for action in actions if action.why == reason]
+        """Only what nobody has drained meanwhile: our reason would take a person's place and be taken back one day."""
+        now = self._nodes()
+        free = [item for item in actions if item.target in now and not _is_taken(now[item.target])]
+        for reason in dict.fromkeys(action.why for action in free):
+            same = [action for action in free if action.why == reason]
             self._slurm().update_nodes((action.target for action in same), state="DRAIN", reason=reason)
             _done(same)
 
@@ -72,7 +75,7 @@ class Actor:
             action
             for action in known
             if not now[action.target].state.busy
-            and now[action.target].reason.startswith((OWNER, action.subject.reason or OWNER))
+            and now[action.target].reason.startswith((drains.OWNER, action.subject.reason or drains.OWNER))
         ]
         self._slurm().delete_nodes(action.target for action in still)
         _done(still)
@@ -132,6 +135,10 @@ class Actor:
             if isinstance(outcome, OperationError):
                 raise outcome
             action.done = outcome
+
+
+def _is_taken(node: SlurmNode) -> bool:
+    return drains.is_foreign(node.state, node.reason)
 
 
 def _unless_gone(work: Callable[[Action], None]) -> Callable[[Action], bool]:

@@ -12,6 +12,7 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ Json = dict[str, Any]
 CHECKOUT = Path(__file__).resolve().parents[3]
 _CALLBACKS = Path(__file__).resolve().parent / "callback_plugins"
 _COLLECTION = "slurm_ops.kubernetes"
+_MODULES = f"ansible_collections.{_COLLECTION}.plugins.modules"
 
 NO_INVENTORY = "/dev/null"  # leaves Ansible's implicit localhost, which runs with this Python
 
@@ -152,19 +154,30 @@ class Ansible:
         env: Mapping[str, str] | None = None,
         timeout: float = 300,
     ) -> Json:
-        """Run one module on this machine and return what it answered. ``fails`` as for run_playbook."""
+        """Run one of our modules as Ansible would, and return what it answered. ``fails`` as for run_playbook.
+
+        Without ansible-playbook around it, whose start takes longer than most modules; playbooks are for run_playbook.
+        """
         __tracebackhide__ = True
-        action = name if "." in name else f"{_COLLECTION}.{name}"
-        play = {
-            "name": f"Run {action}",
-            "hosts": "localhost",
-            "gather_facts": False,
-            "tasks": [{"name": f"Run {action}", action: dict(args or {})}],
-        }
-        result = self.run_playbook(
-            [play], inventory=NO_INVENTORY, check=check, diff=diff, fails=fails, env=env, timeout=timeout
-        )
-        return result.tasks[-1].result
+        self._runs += 1
+        internal = {"_ansible_check_mode": check, "_ansible_diff": diff, "_ansible_remote_tmp": str(self._scratch)}
+        path = self._scratch / f"run-{self._runs:03}.json"
+        path.touch(mode=0o600)
+        path.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {**(args or {}), **internal}}), encoding="utf-8")
+        command = [sys.executable, "-m", f"{_MODULES}.{name.removeprefix(f'{_COLLECTION}.')}", str(path)]
+        environment = {**os.environ, "K8S_AUTH_KUBECONFIG": self._kubeconfig, **(env or {})}
+        output = _finish(command, self._scratch, environment, timeout)[1]
+        try:
+            result: Json = json.loads(output.splitlines()[-1])
+        except (ValueError, IndexError):
+            raise AssertionError(f"{name} did not answer in JSON:\n{_end_of(output)}") from None
+        # ansible-core 2.19 and newer wrap them, for the controller to unwrap.
+        warnings = result.get("warnings") or ()
+        result["warnings"] = [item["event"]["msg"] if isinstance(item, dict) else item for item in warnings]
+        if fails is not None and bool(result.get("failed")) != fails:
+            expected = "fail" if fails else "succeed"
+            raise AssertionError(f"{name} did not {expected}: {result.get('msg') or json.dumps(result, indent=1)}")
+        return result
 
     def _playbook(self, name: str | Path | Sequence[Json], scratch: Path) -> Path:
         if isinstance(name, str | Path):
@@ -187,31 +200,37 @@ class Ansible:
             **env,
         }
         start, cpu = time.monotonic(), _cpu_of_children()
-        process = subprocess.Popen(
-            command,
-            cwd=scratch,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            output, _nothing = process.communicate(timeout=timeout)
-        except BaseException as error:
-            # Also when the test run is interrupted: nothing may go on writing to the cluster.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            output, _nothing = process.communicate()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise AssertionError(f"{_shown(command)}: not done in {timeout} s\n{_end_of(output)}") from None
-            raise
+        rc, output = _finish(command, scratch, environment, timeout)
         seconds = time.monotonic() - start
         (scratch / "output.txt").write_text(output, encoding="utf-8")
         tasks, stats = _read_record(record)
         cpu_seconds = _cpu_of_children() - cpu
-        return PlaybookResult(_shown(command), process.returncode, output, seconds, cpu_seconds, stats, tasks)
+        return PlaybookResult(_shown(command), rc, output, seconds, cpu_seconds, stats, tasks)
+
+
+def _finish(command: list[str], folder: Path, environment: Mapping[str, str], timeout: float) -> tuple[int, str]:
+    """Exit status and output of a command that is run to its end."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _nothing = process.communicate(timeout=timeout)
+    except BaseException as error:
+        # Also when the test run is interrupted: nothing may go on writing to the cluster.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        output, _nothing = process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise AssertionError(f"{_shown(command)}: not done in {timeout} s\n{_end_of(output)}") from None
+        raise
+    return process.returncode, output
 
 
 def _cpu_of_children() -> float:

@@ -32,7 +32,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.modules import reconcile
 from ..module_utils._plan.reconcile_model import Model, Raw, host, nodeset, pod, slurm
 
 CHECKOUT = Path(__file__).resolve().parents[4]
-CORDONED = "k8s: cordoned: Node n1"
+CORDONED = "k8s: cordoned: no reason given"
 
 
 class Reply:
@@ -164,6 +164,16 @@ def test_drains_of_one_reason_are_one_call_under_a_lock() -> None:
     assert kubernetes.lease["spec"]["holderIdentity"] == ""
 
 
+def test_a_lost_rack_is_one_call() -> None:
+    names = [f"gpu-{index}" for index in range(500)]
+    hosts = [host(f"n{index}", ready=False) for index in range(500)]
+    pods = [pod(name, f"n{index}") for index, name in enumerate(names)]
+    kubernetes = Kubernetes(Model(map(slurm, names), pods, hosts, [nodeset(500, "gpu")]))
+    context, _result = run(kubernetes)
+    assert len(context.actions) == 500
+    assert [body["name"] for _target, body in kubernetes.writes] == [["gpu-[0-499]"]]
+
+
 def test_check_mode_takes_no_lock_and_foretells_the_same() -> None:
     foretold, _result = run(cordoned(), check=True)
     done, _result = run(cordoned())
@@ -230,14 +240,20 @@ def test_an_unreadable_side_means_no_write(side: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "reason"), [({"max_actions": "2"}, "TooManyNodes"), ({"fail_on_drift": True}, "Drift")]
+    ("params", "reason", "remaining"),
+    [
+        ({"max_actions": "2"}, "TooManyNodes", 3),
+        ({"fail_on_drift": True}, "Drift", 3),
+        ({"fail_on_drift": True, "watch": True}, "Drift", 3),
+        ({"conditions": ["SlurmDrain"]}, "Invalid", 0),
+    ],
 )
-def test_refusals(params: dict[str, Any], reason: str) -> None:
+def test_refusals(params: dict[str, Any], reason: str, remaining: int) -> None:
     kubernetes = cordoned()
     with pytest.raises(OperationError) as caught:
         run(kubernetes, **params)
     assert caught.value.reason == reason
-    assert len(caught.value.remaining) == 3
+    assert len(caught.value.remaining) == remaining
     assert kubernetes.writes == []
 
 
@@ -319,6 +335,40 @@ def test_resident_it_mends_what_comes_and_outlives_what_goes(monkeypatch: pytest
     assert result["passes"] == 4
     assert kubernetes.lease is not None
     assert kubernetes.lease["spec"]["holderIdentity"] == ""
+
+
+def test_resident_it_stands_by_while_another_run_holds_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    kubernetes = cordoned()
+    spec = {"holderIdentity": "other", "renewTime": "x", "leaseDurationSeconds": 3000}
+    kubernetes.lease = {"metadata": {"resourceVersion": "1"}, "spec": spec}
+    context, result = resident(
+        kubernetes, monkeypatch, lambda: None, lambda: spec.update(holderIdentity=""), lock_timeout=0
+    )
+    assert kinds(context) == ["drain"] * 3
+    assert [item["reason"] for item in result["interruptions"]] == ["Locked"]
+    assert result["counts"] == {"nodes": 3, "drain": 3}
+    kubernetes.lease["spec"] |= {"holderIdentity": "other", "leaseDurationSeconds": 3000}
+    with pytest.raises(OperationError) as caught:
+        resident(kubernetes, monkeypatch, lambda: None, lock_timeout=0)
+    assert caught.value.reason == "Locked"
+
+
+def test_resident_what_fails_is_planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm takes no change for a while; what was not done is not told as done, or twice."""
+    kubernetes = cordoned()
+
+    def refuse() -> None:
+        raise OperationError("not now", reason="SlurmRefused")
+
+    def allow() -> None:
+        kubernetes.before_write = lambda: None
+
+    kubernetes.before_write = refuse
+    context, result = resident(kubernetes, monkeypatch, lambda: None, lambda: None, allow, lambda: None)
+    assert [item["reason"] for item in result["interruptions"]] == ["SlurmRefused"]
+    assert [(action.target, action.done) for action in context.actions[:3]] == [
+        ("cpu-0", True), ("cpu-1", True), ("cpu-2", True),
+    ]  # fmt: skip
 
 
 def test_resident_it_begins_also_when_slurm_is_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import cluster_report
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.kubernetes_objects import Condition
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import Snapshot, count_jobs, snapshot
 
 
@@ -114,6 +115,48 @@ def test_other_pods_are_no_workers() -> None:
 )
 def test_why_a_pod_is_not_ready(status: dict[str, Any], problem: str) -> None:
     assert snapshot(pods=[pod("a", status=status)]).pods[0].problem == problem
+
+
+@pytest.mark.parametrize(
+    ("args", "conf"),
+    [
+        (["-Z", "--conf", "'CPUs=2 Feature=cpu'"], "CPUs=2 Feature=cpu"),
+        (["--conf", "CPUs=2", "-N", "x"], "CPUs=2"),
+        (["-Z", "--conf"], ""),
+        (["-Z"], ""),
+        (None, ""),
+    ],
+)
+def test_what_slurmd_was_told_to_register(args: list[str] | None, conf: str) -> None:
+    containers = [{"name": "sidecar", "args": ["--conf", "other"]}, {"name": "slurmd", "args": args}]
+    assert snapshot(pods=[pod("a", spec={"containers": containers})]).pods[0].slurmd_conf == conf
+
+
+def test_times_conditions_and_owners() -> None:
+    condition = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "Why",
+        "message": "text",
+        "lastTransitionTime": "1970-01-01T00:01:00Z",
+    }
+    found = snapshot(
+        pods=[
+            pod(
+                "a",
+                uid="u",
+                creationTimestamp="1970-01-01T00:00:10Z",
+                ownerReferences=[{"kind": "DaemonSet"}],
+                annotations={"x": "y"},
+                status={"conditions": [condition]},
+            )
+        ],
+        nodes=[{"metadata": {"name": "n"}, "status": {"conditions": [condition]}}],
+    )
+    there = found.pods[0]
+    assert (there.uid, there.created, there.owner_kind, there.annotations) == ("u", 10, "DaemonSet", {"x": "y"})
+    assert there.conditions["Ready"] == Condition("False", "Why", "text", 60)
+    assert found.kubernetes_nodes[0].conditions == there.conditions
 
 
 def whole() -> Snapshot:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +25,19 @@ NODES = {
 PODS = {"gpu-0": "node1", "gpu-1": "node2.example.org", "cpu-0": "node3"}
 
 
-def cluster(
-    pods: Mapping[str, str] = PODS, nodes: Mapping[str, Any] = NODES, names: Sequence[str] = tuple(PODS)
-) -> Snapshot:
+def cluster(without: str = "") -> Snapshot:
+    """Three nodes; Slurm still knows the one that is ``without`` a Pod."""
     return snapshot(
         pods=[
             {
                 "metadata": {"name": name, "labels": {"app.kubernetes.io/component": "worker"}},
                 "spec": {"nodeName": node},
             }
-            for name, node in pods.items()
+            for name, node in PODS.items()
+            if name != without
         ],
-        nodes=[{"metadata": {"name": name, "labels": labels}} for name, labels in nodes.items()],
-        slurm_nodes=[{"name": name, "state": ["IDLE"], "features": [name[:3]]} for name in names],
+        nodes=[{"metadata": {"name": name, "labels": labels}} for name, labels in NODES.items()],
+        slurm_nodes=[{"name": name, "state": ["IDLE"], "features": [name[:3]]} for name in PODS],
     )
 
 
@@ -83,7 +83,7 @@ def test_labels() -> None:
 )
 def test_a_node_without_a_pod_keeps_its_place(shape: dict[str, Any]) -> None:
     before = asked(shape)
-    without = cluster({name: node for name, node in PODS.items() if name != "gpu-1"})
+    without = cluster(without="gpu-1")
     after = asked(shape, seen=without, present=before.topologies)
     assert after.topologies == before.topologies
     assert after.kept == {"gpu-1"}
