@@ -39,7 +39,8 @@ class Condition:
 class Pod:
     """One Pod of the cluster; ``problem`` is why it is not ready, in Kubernetes' word.
 
-    Times are seconds since 1970. ``slurmd_conf`` is what its slurmd was told to register (the text of ``--conf``).
+    Times are seconds since 1970. ``slurmd_conf`` is what its slurmd was told to register (the text of ``--conf``),
+    ``slurmd_since`` when its container was started, by the Node's clock; 0 when it does not run.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Pod:
     created: int = 0
     owner_kind: str = ""
     slurmd_conf: str = ""
+    slurmd_since: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[str, Condition] = field(default_factory=dict)
@@ -116,7 +118,8 @@ def pod(raw: Raw) -> Pod:
         uid=str(metadata.get("uid") or ""),
         created=seconds(metadata.get("creationTimestamp")),
         owner_kind=next((str(item.get("kind")) for item in metadata.get("ownerReferences") or ()), ""),
-        slurmd_conf=_slurmd_conf(spec),
+        slurmd_conf=slurmd_conf(spec),
+        slurmd_since=_running_since(containers, SLURMD),
         labels=labels,
         annotations=annotations,
         conditions=conditions,
@@ -188,7 +191,12 @@ def _conditions(status: Raw) -> dict[str, Condition]:
     }
 
 
-def _slurmd_conf(spec: Raw) -> str:
+def _running_since(containers: Sequence[Raw], name: str) -> int:
+    running = (((item.get("state") or {}).get("running") or {}) for item in containers if item.get("name") == name)
+    return next((seconds(item.get("startedAt")) for item in running), 0)
+
+
+def slurmd_conf(spec: Raw) -> str:
     """The text of --conf among the arguments of slurmd, without the quotes that a shell takes off."""
     for container in spec.get("containers") or ():
         args = container.get("args") or ()

@@ -60,6 +60,7 @@ class SlurmNode:
     hostname: str
     version: str
     topology: str
+    slurmd_started: int = 0
 
     @property
     def dynamic(self) -> bool:
@@ -164,6 +165,7 @@ def slurm_node(raw: Raw) -> SlurmNode:
         hostname=str(raw.get("hostname") or ""),
         version=str(raw.get("version") or ""),
         topology=str(raw.get("topology") or ""),
+        slurmd_started=_number(raw.get("slurmd_start_time")),
     )
 
 

@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,12 +72,15 @@ def worker(nodeset: NodeSet, cluster: Cluster, problems: Problems, taken: dict[s
         "container": container,
         "pod_spec": pod_spec,
         "labels": labels,
-        "annotations": {**options.annotations, "kubectl.kubernetes.io/default-container": "slurmd"},
+        "annotations": {
+            **options.annotations,
+            "kubectl.kubernetes.io/default-container": "slurmd",
+            f"{DOMAIN}/restart-on": _restart_on(files_name, files),
+        },
         "selector": {key: labels[key] for key in ("app.kubernetes.io/instance", f"{DOMAIN}/nodeset")},
         "volume_claim_templates": [dict(item) for item in options.volume_claim_templates],
         "files_name": files_name,
         "files": files,
-        "file_hash": hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()[:16],
         "node_name_prefix": nodeset.node_name_prefix,
         "node_names": node_names,
         "topology_labels": list(nodeset.topology_labels),
@@ -190,6 +191,11 @@ def _node_names(nodeset: NodeSet, cluster: Cluster, problems: Problems, taken: d
     selector = node_selector(nodeset)
     nodes = [node for node in cluster.nodes if _matches(node, selector)]
     return names.map_node_names(nodes, nodeset.node_name_prefix, problems, nodeset.path, taken)
+
+
+def _restart_on(files_name: str, files: Mapping[str, str]) -> str:
+    """Files whose change makes a new template; not the names of single nodes, which would make all Pods old."""
+    return ",".join(f"configmap/{files_name}/{key}" for key in files if not key.startswith("node-name."))
 
 
 def node_selector(nodeset: NodeSet) -> dict[str, str]:

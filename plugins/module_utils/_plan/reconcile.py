@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from .._core.errors import OperationError
+from .._core.share import share
 from .._core.snapshot import Snapshot
 from . import to_kubernetes, to_slurm
 from .action import Action
@@ -83,19 +83,9 @@ def plan(
     return Plan(actions, [item for item in found if isinstance(item, Finding)], len(seen.members))
 
 
-def limit(text: str, members: int) -> int:
-    """How many nodes "5" or "25%" are; a share is rounded down, but never to none. Raises OperationError."""
-    match = re.fullmatch(r"(\d+)(%?)", text.strip())
-    if not match or (match[2] and int(match[1]) > 100):
-        raise OperationError(
-            f"max_actions is {text!r}, which is neither a number of nodes nor a share such as 25%.", reason="Invalid"
-        )
-    return max(1, members * int(match[1]) // 100) if match[2] else int(match[1])
-
-
 def check_limit(found: Plan, text: str) -> None:
     """Raise OperationError (TooManyNodes) when a plan takes more nodes out of service than is allowed."""
-    allowed = limit(text, found.members)
+    allowed = share(text, found.members, "max_actions")
     leaving = sorted({a.target for a in found.actions if a.kind == "drain" and not a.subject.state.drain})
     if len(leaving) > allowed:
         causes = sorted({action.why for action in found.actions if action.target in leaving})

@@ -18,7 +18,7 @@ from .._core.names import DOMAIN
 from .._core.snapshot import SlurmNode
 from .action import Action
 from .members import Finding, Member, Picture
-from .verify import gres_counts
+from .verify import is_refused, misfits
 
 # First words of the reasons that reconciliation writes, and the only drains that it takes back.
 CORDONED, NOT_READY, CONDITION, POD, REGISTRATION = "cordoned", "not ready", "condition", "pod", "registration"
@@ -160,31 +160,16 @@ def reason_of(why: str) -> str:
 
 
 def refused(node: SlurmNode) -> bool:
-    """Whether slurmctld did not accept what slurmd registered: fewer GRES, less memory, fewer CPUs than configured."""
-    return not node.state.flags.isdisjoint(("INVALID_REG", "INVALID"))
+    """Whether slurmctld did not accept what slurmd registered."""
+    return is_refused(node.state)
 
 
 def misfit(member: Member) -> str:
-    """How a record differs from what its Pod's slurmd was told to register, or empty text.
-
-    Slurm keeps the first record of a dynamic node, whatever slurmd says later.
-    """
+    """How a record differs from what its Pod's slurmd was told to register, or empty text."""
     node = member.node
     if member.pod is None or not member.pod.slurmd_conf:
         return ""
-    declared = dict(word.partition("=")[::2] for word in member.pod.slurmd_conf.split())
-    texts = []
-    for key, found in (("CPUs", node.cpus), ("RealMemory", node.memory_mib)):
-        if declared.get(key, "").isdigit() and int(declared[key]) != found:
-            texts.append(f"{key}={found} in its record, {declared[key]} declared")
-    there = gres_counts(node.gres)
-    gres = ",".join(part for part in declared.get("Gres", "").split(",") if "no_consume" not in part)
-    for key, count in gres_counts(gres).items():
-        # Declared without a type, it may have been registered with one.
-        found = there.get(key, sum(number for name, number in there.items() if name.startswith(f"{key}:")))
-        if found != count:
-            texts.append(f"{found} {key} in its record, {count} declared")
-    return "; ".join(texts)
+    return "; ".join(misfits(member.pod.slurmd_conf, node))
 
 
 def cordon_reason(host: KubernetesNode) -> str:

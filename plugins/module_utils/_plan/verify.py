@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.kubernetes_objects import Pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import SlurmNode
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import NodeState
 
 GRES_COUNT = re.compile(
@@ -52,6 +54,11 @@ class Finding:
     final: bool = False
 
 
+def is_refused(state: NodeState) -> bool:
+    """Whether slurmctld did not accept what slurmd registered: fewer GRES, less memory, fewer CPUs than configured."""
+    return not state.flags.isdisjoint(("INVALID_REG", "INVALID"))
+
+
 def gres_counts(gres: str) -> dict[str, int]:
     """Counts by ``name`` or ``name:type`` of a GRES text such as ``gpu:h100:8(S:0-1),shard:4``."""
     counts: dict[str, int] = {}
@@ -78,7 +85,7 @@ def findings(declared: Declared, present: Sequence[Registered], pods: Mapping[st
             yield Finding(name, f"its Pod is not ready: {pods[name]}")
         elif node is None:
             yield Finding(name, "its Pod is ready but Slurm does not know it", "See the log of its slurmd.")
-        elif "INVALID_REG" in node.state.flags or "INVALID" in node.state.flags:
+        elif is_refused(node.state):
             yield Finding(
                 name, f"slurmd's registration was refused: {node.reason or 'INVALID_REG'}", _EXPLAIN_INVALID, True
             )
@@ -101,3 +108,47 @@ def _differences(declared: Declared, node: Registered) -> Iterable[Finding]:
     for key, count in gres_counts(declared.gres).items():
         if found.get(key, 0) < count:
             yield Finding(node.node, f"registered {found.get(key, 0)} of {count} declared {key}", hint, True)
+
+
+def misfits(conf: str, node: SlurmNode) -> list[str]:
+    """How a record differs from what a slurmd was told to register (the text of its --conf).
+
+    Slurm keeps the first record of a dynamic node, whatever slurmd says later.
+    """
+    declared = dict(word.partition("=")[::2] for word in conf.split())
+    texts = []
+    for key, found in (("CPUs", node.cpus), ("RealMemory", node.memory_mib)):
+        if declared.get(key, "").isdigit() and int(declared[key]) != found:
+            texts.append(f"{key}={found} in its record, {declared[key]} declared")
+    there = gres_counts(node.gres)
+    gres = ",".join(part for part in declared.get("Gres", "").split(",") if "no_consume" not in part)
+    for key, count in gres_counts(gres).items():
+        # Declared without a type, it may have been registered with one.
+        found = there.get(key, sum(number for name, number in there.items() if name.startswith(f"{key}:")))
+        if found != count:
+            texts.append(f"{found} {key} in its record, {count} declared")
+    return texts
+
+
+def unregistered(pod: Pod, node: SlurmNode | None) -> str:
+    """Why the slurmd of a Pod is not at work, or empty text.
+
+    A record is the Pod's own once slurmd has registered since its container began; both times are of the Node's clock.
+    Then NOT_RESPONDING only means that slurmctld has not asked again, as for half a minute after each undrain.
+    """
+    if not pod.ready:
+        return f"its Pod is not ready: {pod.problem or pod.phase or 'no status'}"
+    if node is None:
+        return "its Pod is ready but Slurm does not know it"
+    if is_refused(node.state):
+        return f"slurmd's registration was refused: {node.reason or 'INVALID_REG'}"
+    if node.slurmd_started < pod.slurmd_since or node.state.down or node.state.base in ("", "UNKNOWN", "FUTURE"):
+        return f"its slurmd has not registered ({'+'.join(node.state.words)})"
+    return ""
+
+
+def not_as_declared(pod: Pod, node: SlurmNode) -> list[str]:
+    """How a node differs from what its Pod declares. Features may be more: people add some while Slurm runs."""
+    declared = dict(word.partition("=")[::2] for word in pod.slurmd_conf.split())
+    lost = sorted(set(filter(None, declared.get("Feature", "").split(","))) - set(node.features))
+    return misfits(pod.slurmd_conf, node) + [f"feature {name} is missing" for name in lost]

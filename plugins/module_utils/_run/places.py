@@ -66,7 +66,7 @@ def places_of(workload: Raw, seen: Snapshot, holding: Sequence[Job]) -> list[Pla
                 state=record.state if record else None,
                 leaving=bool(record and record.state.drain and record.reason.startswith(f"{drains.OWNER} {SCALE_IN}:")),
                 deletion_cost=_cost(pod.annotations),
-                free_at=_free_at(busy.get(slurm_name, ())),
+                free_at=free_at(busy.get(slurm_name, ())),
                 created=pod.created,
             )
         )
@@ -78,7 +78,8 @@ def _cost(annotations: Mapping[str, str]) -> int:
     return int(text) if re.fullmatch(r"-?\d{1,10}", text) else 0
 
 
-def _free_at(on_node: Iterable[Job]) -> float:
+def free_at(on_node: Iterable[Job]) -> float:
+    """When the last job on a node ends, in seconds since 1970; 0 without a job."""
     return max((ENDLESS if job.time_limit is None else float(job.ends or 0) for job in on_node), default=0.0)
 
 

@@ -120,6 +120,8 @@ def test_every_key_is_always_there() -> None:
     assert full["expected"] == {"cpus": 2, "memory_mib": 2048, "gres": "nic:1"}
     assert full["labels"]["team"] == "a"
     assert {"service.s", "oneshot.o", "gres.conf"} <= set(full["files"])
+    restart_on = full["annotations"]["slurm-ops.kubernetes/restart-on"].split(",")
+    assert restart_on == [f"configmap/{full['files_name']}/{key}" for key in ("gres.conf", "oneshot.o", "service.s")]
     assert mounts(full) == {
         "/etc/slurm": "slurm-etc",
         "/etc/slurm-ops/nodeset": "slurm-files",

@@ -22,7 +22,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.reconci
     TO_SLURM,
     Plan,
     check_limit,
-    limit,
     plan,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_kubernetes import PROTECT, SHOWN
@@ -366,20 +365,6 @@ def test_directions_rules_and_nodesets_can_be_chosen() -> None:
     # The Node's mirror speaks of the nodes that are looked at.
     assert kinds(planned(model, nodesets=frozenset(["cpu"]))) == [("protect", "Pod cpu-0"), ("drain", "cpu-0")]
     assert kinds(planned(model, ignored_nodesets=frozenset(["cpu", "big"]))) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "members", "number"), [("5", 10, 5), ("25%", 10, 2), ("1%", 10, 1), ("0", 9, 0), ("100%", 7, 7)]
-)
-def test_limits(text: str, members: int, number: int) -> None:
-    assert limit(text, members) == number
-
-
-@pytest.mark.parametrize("text", ["", "many", "-1", "101%", "1.5"])
-def test_limits_that_are_none(text: str) -> None:
-    with pytest.raises(OperationError) as caught:
-        limit(text, 10)
-    assert caught.value.reason == "Invalid"
 
 
 def test_a_plan_that_takes_too_many_nodes_is_refused() -> None:

@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.kubernetes_objects import Pod, pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import SlurmNode, slurm_node
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import parse
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import (
     Declared,
     Registered,
     findings,
     gres_counts,
+    not_as_declared,
+    unregistered,
 )
 
 GPU = Declared("w", 1, cpus=8, memory_mib=16000, gres="gpu:h100:8")
@@ -67,3 +73,60 @@ def test_gres_counts(text: str, counts: dict[str, int]) -> None:
 )
 def test_findings(registered: list[Registered], pods: dict[str, str], texts: list[str]) -> None:
     assert [finding.text for finding in findings(GPU, registered, pods)] == texts
+
+
+STARTED = 1_795_258_652  # 2026-11-21T10:57:32Z
+
+
+def worker(**status: Any) -> Pod:
+    args = ["-Z", "--conf", "'CPUs=4 Feature=w,fast Gres=gpu:h100:2 RealMemory=1000'"]
+    running = {"name": "slurmd", "state": {"running": {"startedAt": "2026-11-21T10:57:32Z"}}}
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [running]}
+    spec = {"containers": [{"name": "slurmd", "args": args}]}
+    return pod({"metadata": {"name": "w-0"}, "spec": spec, "status": ready | status})
+
+
+def record(state: str = "IDLE", started: int = STARTED, **more: Any) -> SlurmNode:
+    known = {"cpus": 4, "real_memory": 1000, "gres": "gpu:h100:2", "features": ["w", "fast"], "reason": "why"}
+    return slurm_node({"name": "w-0", "state": state.split("+"), "slurmd_start_time": started, **known, **more})
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        (record(), ""),
+        (record("IDLE+DRAIN"), ""),
+        # slurmctld has not asked again since the node was given back.
+        (record("IDLE+NOT_RESPONDING"), ""),
+        # The record is still that of the slurmd before.
+        (record(started=STARTED - 1), "its slurmd has not registered (IDLE)"),
+        (record("DOWN+NOT_RESPONDING"), "its slurmd has not registered (DOWN+NOT_RESPONDING)"),
+        (record("UNKNOWN"), "its slurmd has not registered (UNKNOWN)"),
+        (record("UNKNOWN+DRAIN+INVALID_REG"), "slurmd's registration was refused: why"),
+        (None, "its Pod is ready but Slurm does not know it"),
+    ],
+)
+def test_whether_the_slurmd_of_a_pod_is_at_work(node: SlurmNode | None, text: str) -> None:
+    assert unregistered(worker(), node) == text
+
+
+def test_a_pod_that_is_not_ready() -> None:
+    waiting = worker(phase="Pending", conditions=[], containerStatuses=[])
+    assert unregistered(waiting, record()) == "its Pod is not ready: Pending"
+
+
+@pytest.mark.parametrize(
+    ("node", "texts"),
+    [
+        (record(), []),
+        (record(features=["w", "fast", "added"]), []),
+        (record(features=["w"]), ["feature fast is missing"]),
+        (
+            record(cpus=2, real_memory=999),
+            ["CPUs=2 in its record, 4 declared", "RealMemory=999 in its record, 1000 declared"],
+        ),
+        (record(gres=""), ["0 gpu:h100 in its record, 2 declared"]),
+    ],
+)
+def test_what_is_not_as_the_pod_declares(node: SlurmNode, texts: list[str]) -> None:
+    assert not_as_declared(worker(), node) == texts

@@ -81,7 +81,9 @@ class Slurm:
         return {}
 
     def _update(self, node: Object, content: Object) -> None:
-        if content["state"] == ["DRAIN"]:
+        if "topology_str" in content:
+            node["topology"] = content["topology_str"]
+        elif content["state"] == ["DRAIN"]:
             node["state"] = [*(word for word in node["state"] if word != "DRAIN"), "DRAIN"]
             node["reason"] = content["reason"]
         else:
