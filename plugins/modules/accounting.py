@@ -15,8 +15,8 @@ author:
 description:
   - Reads all of slurmdbd's accounting through slurmrestd, compares it with a description, and writes what differs, each
     kind of thing in as few calls as REST takes.
-  - Goes in an order in which nothing is named before it is there. These are QOS, accounts from the top of the tree down,
-    users, associations of users with accounts, and defaults.
+  - Goes in an order in which nothing is named before it is there. These are QOS, accounts from the top of the tree
+    down, users, associations of users with accounts, and defaults.
   - What is not described is left alone, and so is what is not said of a thing that is described, unless O(prune) says
     otherwise.
   - Refuses, before anything is written, accounts, QOS and TRES that do not exist and are not described, and circles.
@@ -73,8 +73,8 @@ options:
           - Limits by sacctmgr's names in lower case.
           - Of jobs, C(grp_jobs), C(grp_jobs_accrue), C(grp_submit_jobs), C(max_jobs), C(max_jobs_accrue),
             C(max_submit_jobs), C(min_prio_threshold), each a number.
-          - Of time, C(grp_wall) and C(max_wall), in minutes, or as text such as V(7-00:00:00). Quote V("12:00:00"), which
-            is a number to YAML.
+          - Of time, C(grp_wall) and C(max_wall), in minutes, or as text such as V(7-00:00:00). Quote V("12:00:00"),
+            which is a number to YAML.
           - Of TRES, C(grp_tres), C(grp_tres_mins), C(grp_tres_run_mins), C(max_tres_per_job), C(max_tres_per_node),
             C(max_tres_mins_per_job), each a mapping of names to numbers, or text such as V(cpu=64,mem=512G,gres/gpu=8).
             It is the whole limit. TRES that are not in it are not limited.
@@ -93,14 +93,15 @@ options:
         required: true
       accounts:
         description:
-          - The accounts that the user may use. Each a name, or a mapping of C(name) and any of C(fairshare), C(priority),
-            C(qos), C(default_qos) and C(limits), which are those of O(accounts) for this user in this account.
+          - The accounts that the user may use. Each a name, or a mapping of C(name) and any of C(fairshare),
+            C(priority), C(qos), C(default_qos) and C(limits), which are those of O(accounts) for this user in this
+            account.
         type: list
         elements: raw
       default_account:
         description:
-          - The account of jobs that ask for none. By default the first account of a new user, and what it is for one that
-            is there.
+          - The account of jobs that ask for none. By default the first account of a new user, and what it is for one
+            that is there.
         type: str
       admin_level:
         description:
@@ -172,18 +173,18 @@ options:
         description:
           - Limits as in O(accounts[].limits), of the names C(grp_jobs), C(grp_jobs_accrue), C(grp_submit_jobs),
             C(max_jobs_per_account), C(max_jobs_per_user), C(max_submit_jobs_per_account), C(max_submit_jobs_per_user),
-            C(max_jobs_accrue_per_account), C(max_jobs_accrue_per_user), C(min_prio_threshold), C(grp_wall), C(max_wall),
-            C(grp_tres), C(grp_tres_mins), C(grp_tres_run_mins), C(max_tres_per_account), C(max_tres_per_job),
-            C(max_tres_per_node), C(max_tres_per_user), C(max_tres_mins_per_job), C(max_tres_run_mins_per_account),
-            C(max_tres_run_mins_per_user), C(min_tres_per_job).
+            C(max_jobs_accrue_per_account), C(max_jobs_accrue_per_user), C(min_prio_threshold), C(grp_wall),
+            C(max_wall), C(grp_tres), C(grp_tres_mins), C(grp_tres_run_mins), C(max_tres_per_account),
+            C(max_tres_per_job), C(max_tres_per_node), C(max_tres_per_user), C(max_tres_mins_per_job),
+            C(max_tres_run_mins_per_account), C(max_tres_run_mins_per_user), C(min_tres_per_job).
         type: dict
   prune:
     description:
       - Whether to remove what is not described of the kinds that are. With O(accounts), accounts; with O(users) or
         O(groups), users and associations; with O(qos), QOS; and limits of what is described that O(accounts[].limits)
         and its like do not have.
-      - Never removed are the account and the user V(root), the QOS V(normal), QOS of a partition, what has jobs that have
-        not ended, and what another cluster of the same slurmdbd has associations with. RV(kept) says so.
+      - Never removed are the account and the user V(root), the QOS V(normal), QOS of a partition, what has jobs that
+        have not ended, and what another cluster of the same slurmdbd has associations with. RV(kept) says so.
     type: bool
     default: false
 seealso:

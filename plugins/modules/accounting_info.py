@@ -13,8 +13,8 @@ version_added: 1.0.0
 author:
   - slurm_ops.kubernetes authors (@slurm-ops)
 description:
-  - Reads what slurmdbd has of one cluster, in the form that M(slurm_ops.kubernetes.accounting) takes, so that what was made
-    by hand can be saved as variables.
+  - Reads what slurmdbd has of one cluster, in the form that M(slurm_ops.kubernetes.accounting) takes, so that what was
+    made by hand can be saved as variables.
   - Limits that are not set, and those that an association has from the account above it, are not in it.
 extends_documentation_fragment:
   - slurm_ops.kubernetes.attributes.info_module

@@ -136,7 +136,7 @@ ADMIN_LEVELS = {"none": "None", "operator": "Operator", "administrator": "Admini
 class Accounting:
     """All of it, of one cluster.
 
-    ``accounts`` have description, organization and, when the cluster has them, parent and settings of their association.
+    ``accounts`` have description, organization and, when the cluster has them, parent and settings of the association.
     ``users`` have admin_level and default_account. ``members`` are associations, by (account, user). ``elsewhere`` are
     names of accounts and users that another cluster of the same slurmdbd has associations with.
     """

@@ -19,7 +19,9 @@ def group_members(users: Any, groups: Any = (), accounts: Any = None) -> dict[st
     Raises OperationError (InvalidVariables) when the lists have not the form of directory_users and directory_groups.
     """
     problems = Problems()
-    given = Fields({"users": users, "groups": groups, "accounts": accounts}, "", problems, ("users", "groups", "accounts"))
+    given = Fields(
+        {"users": users, "groups": groups, "accounts": accounts}, "", problems, ("users", "groups", "accounts")
+    )
     renamed = given.texts("accounts") if accounts is not None else None
     found: dict[str, dict[str, None]] = {}
 

@@ -11,14 +11,14 @@ described: associations, users, accounts from the bottom up, QOS.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._core import accounting as known
 from .._core.accounting import NORMAL, ROOT, Accounting, Settings
 from .._core.accounting_options import Wanted
-from .._core.problems import Problems, did_you_mean
+from .accounting_check import parent_of
 from .action import Action
 
 CREATE, CHANGE, REMOVE = "create", "change", "remove"
@@ -79,89 +79,11 @@ def completed(wanted: Wanted, *, prune: bool) -> Wanted:
     )
 
 
-# --- refused before anything is written ---------------------------------------------------------------------------
-
-
-def check(seen: Accounting, wanted: Wanted, *, prune: bool) -> None:
-    """Raise OperationError (InvalidVariables) with every name that is not there, and with circles."""
-    problems = Problems()
-    qos = _there(seen.qos, wanted.qos, prune, {NORMAL})
-    accounts = _there(seen.accounts, wanted.accounts, prune, {ROOT})
-    for name, settings in (wanted.qos or {}).items():
-        _check_names(problems, f"qos[{name}].preempt", "QOS", settings.get("preempt", ()), qos)
-        _check_tres(problems, f"qos[{name}]", settings, seen.tres)
-    preempts = {name: item["preempt"] for name, item in seen.qos.items()} | {
-        name: item["preempt"] for name, item in (wanted.qos or {}).items() if "preempt" in item
-    }
-    _check_circle(problems, "qos[{}].preempt", preempts)
-    for name, settings in (wanted.accounts or {}).items():
-        path = f"accounts[{name}]"
-        _check_names(problems, f"{path}.parent", "account", _one(settings.get("parent")), accounts)
-        _check_association(problems, path, settings, seen.accounts.get(name, {}), qos, seen.tres)
-    parents = {name: _one(item.get("parent")) for name, item in seen.accounts.items()} | {
-        name: _one(_parent(name, item, seen)) for name, item in (wanted.accounts or {}).items()
-    }
-    _check_circle(problems, "accounts[{}].parent", parents)
-    for (account, user), settings in wanted.members.items():
-        path = f"users[{user}].accounts"
-        _check_names(problems, path, "account", [account], accounts)
-        _check_association(problems, path, settings, seen.members.get((account, user), {}), qos, seen.tres)
-    problems.raise_if_any("Accounting")
-
-
-def _there(seen: Collection[str], wanted: Collection[str] | None, prune: bool, always: Collection[str]) -> set[str]:
-    """Names that will be there: with ``prune``, what is described only."""
-    return {*(wanted or ()), *always, *(() if prune and wanted is not None else seen)}
-
-
-def _one(name: str | None) -> list[str]:
-    return [name] if name else []
-
-
-def _check_names(problems: Problems, path: str, what: str, names: Iterable[str], there: Collection[str]) -> None:
-    for name in names:
-        if name not in there:
-            problems.add(path, f"there is no {what} {name}, and none is described{did_you_mean(name, there)}")
-
-
-def _check_tres(problems: Problems, path: str, settings: Settings, tres: known.Tres) -> None:
-    for limit, counts in settings.items():
-        for name in counts if isinstance(counts, Mapping) else ():
-            if name not in tres:
-                hint = did_you_mean(name, tres) or "; AccountingStorageTRES of slurm.conf names what is counted"
-                problems.add(f"{path}.limits.{limit}", f"slurmdbd does not know the TRES {name}{hint}")
-
-
-def _check_association(
-    problems: Problems, path: str, settings: Settings, before: Settings, qos: Collection[str], tres: known.Tres
-) -> None:
-    _check_names(problems, f"{path}.qos", "QOS", settings.get("qos", ()), qos)
-    default = settings.get("default_qos", "")
-    _check_names(problems, f"{path}.default_qos", "QOS", _one(default), qos)
-    allowed = settings.get("qos", before.get("qos", ()))
-    if default and allowed and default not in allowed:
-        problems.add(f"{path}.default_qos", f"{default} is not one of its QOS ({', '.join(allowed)})")
-    _check_tres(problems, path, settings, tres)
-
-
-def _check_circle(problems: Problems, path: str, above: Mapping[str, Iterable[str]]) -> None:
-    for start in above:
-        reached: set[str] = set()
-        ahead = [*above[start]]
-        while ahead:
-            name = ahead.pop()
-            if name not in reached:
-                reached.add(name)
-                ahead += above.get(name, ())
-        if start in reached:
-            problems.add(path.format(start), f"comes back to {start}")
-
-
 # --- what is to be done -------------------------------------------------------------------------------------------
 
 
 def plan(seen: Accounting, wanted: Wanted, *, prune: bool = False, busy: Busy | None = None) -> Plan:
-    """The actions, from what is there and what is described (see ``check`` and ``completed``)."""
+    """The actions, from what is there and what is described (see ``accounting_check`` and ``completed``)."""
     actions = [
         *_qos(seen, wanted.qos or {}),
         *_accounts(seen, wanted.accounts or {}),
@@ -217,16 +139,7 @@ def _blank(settings: Mapping[str, known.Setting]) -> dict[str, Any]:
 
 def _set(settings: Mapping[str, known.Setting], values: Settings) -> dict[str, Any]:
     """Without what stands for nothing: of a new object it need not be said."""
-    return {
-        name: value for name, value in values.items() if name not in settings or value != settings[name].unset
-    }
-
-
-def _parent(name: str, settings: Settings, seen: Accounting) -> str:
-    """What its parent shall be: as described, else as it is, else root."""
-    if name == ROOT:
-        return ""
-    return str(settings.get("parent") or seen.accounts.get(name, {}).get("parent") or ROOT)
+    return {name: value for name, value in values.items() if name not in settings or value != settings[name].unset}
 
 
 def _accounts(seen: Accounting, wanted: Mapping[str, Settings]) -> Iterator[Action]:
@@ -234,7 +147,7 @@ def _accounts(seen: Accounting, wanted: Mapping[str, Settings]) -> Iterator[Acti
         before = seen.accounts.get(name)
         after = dict(wanted[name])
         if name != ROOT:
-            after["parent"] = _parent(name, after, seen)
+            after["parent"] = parent_of(name, after, seen)
         if before is None or "parent" not in before:
             record = {"description": name, "organization": after["parent"], **(before or {})}
             made = record | _set(known.ASSOCIATION, after)
@@ -249,7 +162,7 @@ def _top_down(seen: Accounting, wanted: Mapping[str, Settings]) -> list[str]:
 
     def place(name: str) -> None:
         if name in wanted and name not in ordered:
-            place(_parent(name, wanted[name], seen))
+            place(parent_of(name, wanted[name], seen))
             ordered[name] = None
 
     for name in wanted:
@@ -343,7 +256,7 @@ def _prune_accounts(
 ) -> Iterator[Action]:
     """Accounts from the bottom up. One that stays keeps all above it."""
     parents = {name: str(item.get("parent") or "") for name, item in seen.accounts.items()}
-    parents |= {name: _parent(name, item, seen) for name, item in described.items()}
+    parents |= {name: parent_of(name, item, seen) for name, item in described.items()}
     why_kept: dict[str, str] = {}
     for name in seen.accounts:
         if name in described or name == ROOT:

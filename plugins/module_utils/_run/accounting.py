@@ -18,6 +18,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.values import words
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import accounting as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.accounting import Busy, Plan, Subject
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.accounting_check import check
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
@@ -66,7 +67,7 @@ class AccountingChange:
     def plan(self) -> Sequence[Action]:
         """Read everything and compare; jobs only when something is to be removed."""
         self._seen = read(self._slurm, self._cluster)
-        planner.check(self._seen, self._wanted, prune=self._params["prune"])
+        check(self._seen, self._wanted, prune=self._params["prune"])
         plan = self._planned()
         self._kept = plan.kept
         for target, why in plan.kept.items():

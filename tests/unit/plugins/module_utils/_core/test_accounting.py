@@ -35,7 +35,9 @@ def test_settings_of_an_association_are_read() -> None:
             "priority": NONE,
             "max": {
                 "jobs": {"active": number(0), "per": {"wall_clock": number(90), "count": NONE}},
-                "tres": {"total": [{"type": "gres", "name": "gpu", "id": 1001, "count": 8}, {"type": "cpu", "count": 4}]},
+                "tres": {
+                    "total": [{"type": "gres", "name": "gpu", "id": 1001, "count": 8}, {"type": "cpu", "count": 4}]
+                },
             },
         },
     )
@@ -156,7 +158,9 @@ def test_tres(written: Any, counts: dict[str, int]) -> None:
     assert tres(written) == counts
 
 
-@pytest.mark.parametrize("written", ["cpu", "cpu=x", {"cpu": -2}, {"cpu": 1.5}, {"mem": "1K"}, ["cpu=1"], {"cpu": None}])
+@pytest.mark.parametrize(
+    "written", ["cpu", "cpu=x", {"cpu": -2}, {"cpu": 1.5}, {"mem": "1K"}, ["cpu=1"], {"cpu": None}]
+)
 def test_tres_that_cannot_be(written: Any) -> None:
     with pytest.raises(ValueError, match="must"):
         tres(written)
@@ -178,7 +182,9 @@ def test_times_that_cannot_be(written: Any) -> None:
 
 def test_only_what_is_said_is_wanted() -> None:
     found = wanted(
-        accounts=[{"name": "physics", "limits": {"max_jobs": -1, "grp_tres": -1, "max_wall": "1-0"}, "qos": ["b", "a"]}],
+        accounts=[
+            {"name": "physics", "limits": {"max_jobs": -1, "grp_tres": -1, "max_wall": "1-0"}, "qos": ["b", "a"]}
+        ],
         users=[{"name": "alice", "accounts": ["physics", {"name": "bio", "fairshare": "parent"}]}],
         groups={"bio": ["bob", "alice"]},
         qos=[{"name": "high", "flags": ["denyonlimit"], "priority": "7", "usage_factor": 2}],
@@ -225,7 +231,14 @@ def test_what_is_wrong_is_told_with_its_place(options: dict[str, Any], words: st
 
 
 def test_what_is_shown_can_be_described() -> None:
-    settings = {"fairshare": 2, "qos": ("a",), "max_jobs": 3, "grp_tres": {"cpu": 1}, "default_qos": "", "priority": None}
+    settings = {
+        "fairshare": 2,
+        "qos": ("a",),
+        "max_jobs": 3,
+        "grp_tres": {"cpu": 1},
+        "default_qos": "",
+        "priority": None,
+    }
     shown = known.shown(known.ASSOCIATION, settings)
     assert shown == {"fairshare": 2, "qos": ["a"], "limits": {"max_jobs": 3, "grp_tres": {"cpu": 1}}}
     described = wanted(accounts=[{"name": "x", **shown}]).accounts

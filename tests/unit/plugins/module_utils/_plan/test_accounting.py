@@ -17,6 +17,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.account
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import accounting as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.accounting import Busy
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.accounting_check import check
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 
 ASSOCIATION = {name: setting.unset for name, setting in known.ASSOCIATION.items()}
@@ -35,14 +36,16 @@ def there(**more: Any) -> Accounting:
     """root and normal, as slurmdbd makes them, and more."""
     accounts = {"root": account("")} | more.pop("accounts", {})
     users = {"root": user("root", "administrator")} | more.pop("users", {})
-    members = {("root", "root"): ASSOCIATION} | {key: ASSOCIATION | item for key, item in more.pop("members", {}).items()}
+    members = {("root", "root"): ASSOCIATION} | {
+        key: ASSOCIATION | item for key, item in more.pop("members", {}).items()
+    }
     qos = {"normal": QOS} | more.pop("qos", {})
     return Accounting({"cpu": 1, "gres/gpu": 1001}, qos, accounts, users, members, **more)
 
 
 def planned(seen: Accounting, *, prune: bool = False, busy: Busy | None = None, **options: Any) -> planner.Plan:
     described = planner.completed(wanted(**options), prune=prune)
-    planner.check(seen, described, prune=prune)
+    check(seen, described, prune=prune)
     return planner.plan(seen, described, prune=prune, busy=busy)
 
 
@@ -106,7 +109,13 @@ def test_changes_are_small_and_hold_what_was_before() -> None:
         seen,
         qos=[{"name": "high", "priority": 2}],
         accounts=[{"name": "science", "limits": {"max_jobs": -1}}, {"name": "physics", "parent": "root"}],
-        users=[{"name": "alice", "accounts": [{"name": "physics", "fairshare": 5}, "science"], "default_account": "science"}],
+        users=[
+            {
+                "name": "alice",
+                "accounts": [{"name": "physics", "fairshare": 5}, "science"],
+                "default_account": "science",
+            }
+        ],
     )
     assert [(action.target, action.before, action.after) for action in plan.actions] == [
         ("qos high", {"priority": 1}, {"priority": 2}),
@@ -141,10 +150,16 @@ def test_an_account_that_only_another_cluster_has_gets_its_association() -> None
     ("options", "words"),
     [
         ({"accounts": [{"name": "a", "parent": "scence"}]}, "accounts[a].parent: there is no account scence"),
-        ({"accounts": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]}, "accounts[b].parent: comes back to b"),
+        (
+            {"accounts": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]},
+            "accounts[b].parent: comes back to b",
+        ),
         ({"accounts": [{"name": "science", "parent": "physics"}]}, "comes back to science"),
         ({"accounts": [{"name": "a", "qos": ["hihg"]}]}, "accounts[a].qos: there is no QOS hihg"),
-        ({"accounts": [{"name": "a", "qos": ["high"], "default_qos": "normal"}]}, "normal is not one of its QOS (high)"),
+        (
+            {"accounts": [{"name": "a", "qos": ["high"], "default_qos": "normal"}]},
+            "normal is not one of its QOS (high)",
+        ),
         ({"accounts": [{"name": "a", "limits": {"grp_tres": "gpu=2"}}]}, "does not know the TRES gpu"),
         ({"users": [{"name": "alice", "accounts": ["bio"]}]}, "users[alice].accounts: there is no account bio"),
         ({"groups": {"bio": ["alice"]}}, "there is no account bio"),
@@ -245,7 +260,7 @@ def carried_out(seen: Accounting, actions: list[Action]) -> Accounting:
             qos[item.name] = {**QOS, **item.settings}
         elif action.stage == planner.ACCOUNTS:
             assert item.name == "root" or item.settings["parent"] in accounts
-            accounts[item.name] = account(**{**item.settings})
+            accounts[item.name] = account(**item.settings)
         elif action.stage == planner.NEW_USERS:
             users[item.name] = dict(item.settings)
             members |= {(name, item.name): {**ASSOCIATION, **settings} for name, settings in item.members.items()}
@@ -300,7 +315,7 @@ def test_what_is_done_leaves_nothing_to_do(first: dict[str, Any], second: dict[s
     for options in (first, second):
         described: Wanted = planner.completed(wanted(**options), prune=prune)
         try:
-            planner.check(seen, described, prune=prune)
+            check(seen, described, prune=prune)
         except OperationError:
             continue  # a circle with what is there
         seen = carried_out(seen, list(planner.plan(seen, described, prune=prune).actions))

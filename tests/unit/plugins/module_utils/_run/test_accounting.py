@@ -27,7 +27,7 @@ Object = dict[str, Any]
 
 
 class Database:
-    """slurmdbd's REST plugin, as far as these modules use it. ``ignored`` are stages that it answers and does not do."""
+    """slurmdbd's REST plugin, as far as these modules use it. A ``deaf`` one answers and does nothing."""
 
     where = "here"
 
