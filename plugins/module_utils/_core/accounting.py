@@ -276,8 +276,10 @@ def write(known: Mapping[str, Setting], settings: Settings, before: Settings, tr
     """
     body: dict[str, Any] = {}
     for name, setting in known.items():
-        if name not in settings or settings[name] == before.get(name) == "":
+        if name not in settings:
             continue
+        if setting.kind in (QOS_LIST, QOS_NAME) and not settings[name] and not before.get(name):
+            continue  # no QOS is said by saying nothing; 24.11 takes an empty list for a change
         value = _write(setting, settings[name], before.get(name), tres)
         place = body
         *folders, last = setting.path.split("/")
@@ -301,7 +303,8 @@ def _write(setting: Setting, value: Any, before: Any, tres: Tres) -> Any:
         return [_CLUSTER_MODE if value == MODES[0] else value.upper()]
     if kind == QOS_LIST:
         return list(value)
-    return value
+    # An empty name is looked up and not found; null takes the default QOS away.
+    return None if kind == QOS_NAME and not value else value
 
 
 def _write_tres(value: Mapping[str, int], before: Mapping[str, int], tres: Tres) -> list[dict[str, Any]]:

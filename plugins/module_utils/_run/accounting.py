@@ -25,6 +25,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm im
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 
 DATABASE = "slurmdb"
+# Entries of one call: slurmrestd asks slurmdbd about each of them, and the call has to end in time.
+BATCH = 500
 # Associations as they are, without what they inherit: REST calls its parameters like this.
 _OWN_ONLY = (("Exclude limits from parents", "true"), ("Include the raw QOS or delta_qos", "true"))
 # Base states of jobs that are over.
@@ -121,18 +123,18 @@ class AccountingChange:
         for action in actions:
             action.done = True
 
-    def _post(self, path: str, key: str, entries: Any, kind: str) -> None:
-        if entries:
-            body = entries if key == "" else {key: entries}
-            self._run.progress.tell(f"{kind} of {len(entries)} {path.rstrip('/')}")
-            self._slurm.request("POST", path, f"write {path.rstrip('/')}", kind=kind, body=body, plugin=DATABASE)
+    def _post(self, key: str, entries: Sequence[Any]) -> None:
+        for begin in range(0, len(entries), BATCH):
+            body = {key: entries[begin : begin + BATCH]}
+            self._slurm.request("POST", f"{key}/", f"write {key}", kind="update", body=body, plugin=DATABASE)
+            self._run.progress.tell(f"{key}: {min(begin + BATCH, len(entries))} of {len(entries)} written")
 
     def _write_qos(self, subjects: Sequence[Subject]) -> None:
         entries = [
             {"name": item.name, **known.write(known.QOS, item.settings, item.before or {}, self._seen.tres)}
             for item in subjects
         ]
-        self._post("qos/", "qos", entries, "update")
+        self._post("qos", entries)
 
     def _write_accounts(self, subjects: Sequence[Subject]) -> None:
         texts = ("description", "organization")
@@ -146,14 +148,10 @@ class AccountingChange:
             for item in subjects
             if item.before is None or any(item.settings[key] != item.before[key] for key in texts)
         ]
-        self._post("accounts/", "accounts", records, "update")
-        self._post(
-            "associations/",
-            "associations",
-            # For a new account without a parent slurmrestd answers 200 and does nothing.
-            [self._association(item, item.name, "", parent_account=item.settings["parent"]) for item in subjects],
-            "update",
-        )
+        self._post("accounts", records)
+        # For a new account without a parent slurmrestd answers 200 and does nothing.
+        entries = [self._association(item, item.name, "", parent_account=item.settings["parent"]) for item in subjects]
+        self._post("associations", entries)
 
     def _association(self, subject: Subject, account: str, user: str, **more: Any) -> dict[str, Any]:
         body = known.write(known.ASSOCIATION, subject.settings, subject.before or {}, self._seen.tres)
@@ -172,7 +170,8 @@ class AccountingChange:
             condition = {"users": names, "accounts": list(accounts), "clusters": [self._cluster], "association": {}}
             user = {"defaultaccount": default, "adminlevel": [known.ADMIN_LEVELS[level]]}
             body = {"association_condition": condition, "user": user}
-            self._post("users_association/", "", body, "create")
+            what = f"make users {_first(names)}"
+            self._slurm.request("POST", "users_association/", what, kind="create", body=body, plugin=DATABASE)
         self._write_members(
             [
                 Subject(item.name, settings, account=account)
@@ -184,7 +183,7 @@ class AccountingChange:
 
     def _write_members(self, subjects: Sequence[Subject]) -> None:
         entries = [self._association(item, item.account, item.name) for item in subjects]
-        self._post("associations/", "associations", entries, "update")
+        self._post("associations", entries)
 
     def _write_users(self, subjects: Sequence[Subject]) -> None:
         entries = [
@@ -195,7 +194,7 @@ class AccountingChange:
             }
             for item in subjects
         ]
-        self._post("users/", "users", entries, "update")
+        self._post("users", entries)
 
     def _remove(self, what: str, name: str) -> None:
         path = f"{what}/{quote(name, safe='')}"
