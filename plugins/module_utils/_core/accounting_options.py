@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to this collection: may change at any time.
 
-"""Accounting as people describe it: QOS, accounts, users and groups of them, checked, in the form of _core/accounting.
+"""Accounting as people describe it: QOS, accounts, users and groups of them, checked.
 
 Only what is said is in the settings, so that a plan can leave the rest alone.
 """
@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import accounting as known
-from .accounting import Setting, Settings
+from . import accounting_settings as known
+from .accounting import ADMIN_LEVELS, ROOT
+from .accounting_settings import Setting, Settings
 from .fields import Fields, kind_of
 from .problems import Problems, did_you_mean
 
@@ -95,7 +96,7 @@ def _account(item: Mapping[str, Any], path: str, problems: Problems) -> Settings
         parent = fields.text("parent")
         if _name(parent, _ACCOUNT, fields.at("parent"), problems):
             settings["parent"] = parent
-    if item.get("name") == known.ROOT and "parent" in settings:
+    if item.get("name") == ROOT and "parent" in settings:
         problems.add(fields.at("parent"), "root has none")
     return settings | _settings(fields, known.ASSOCIATION, _PLAIN) | _limits(fields, known.ASSOCIATION_LIMITS)
 
@@ -142,7 +143,7 @@ def _user(
     fields = Fields(item, path, problems, ["name", "accounts", "default_account", "admin_level"])
     settings: dict[str, Any] = {}
     if fields.given("admin_level"):
-        settings["admin_level"] = fields.choice("admin_level", known.ADMIN_LEVELS, "none")
+        settings["admin_level"] = fields.choice("admin_level", ADMIN_LEVELS, "none")
     if fields.given("default_account"):
         settings["default_account"] = fields.text("default_account")
     for index, entry in enumerate(fields.items("accounts")):

@@ -15,9 +15,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._core import accounting as known
-from .._core.accounting import NORMAL, ROOT, Accounting, Settings
+from .._core import accounting_settings as known
+from .._core.accounting import NORMAL, ROOT, Accounting
 from .._core.accounting_options import Wanted
+from .._core.accounting_settings import Settings
 from .accounting_check import parent_of
 from .action import Action
 
@@ -213,7 +214,7 @@ def _prune(seen: Accounting, wanted: Wanted, busy: Busy, kept: dict[str, str]) -
         yield from _prune_users(seen, wanted, busy, kept, staying)
     if wanted.accounts is not None:
         yield from _prune_accounts(seen, wanted.accounts, busy, kept, {account for account, _user in staying})
-    for name, settings in seen.qos.items() if wanted.qos is not None else ():
+    for name, settings in sorted(seen.qos.items()) if wanted.qos is not None else ():
         if name in (wanted.qos or ()) or name == NORMAL:
             continue
         if name in busy.qos:
@@ -233,9 +234,13 @@ def _prune_users(
     """What goes is taken out of ``staying``. A user who is not described and has jobs stays as a whole."""
     described = {*(wanted.users or ()), ROOT}
     with_jobs = {user for _account, user in busy.members} - described
-    gone = [name for name in seen.users if name not in described | with_jobs and f"user {name}" not in seen.elsewhere]
-    kept |= {f"user {name}": HAS_JOBS for name in seen.users if name in with_jobs}
-    for account, name in seen.members:
+    gone = [
+        name
+        for name in sorted(seen.users)
+        if name not in described | with_jobs and f"user {name}" not in seen.elsewhere
+    ]
+    kept |= {f"user {name}": HAS_JOBS for name in sorted(seen.users) if name in with_jobs}
+    for account, name in sorted(seen.members):
         if (account, name) in wanted.members or name in with_jobs or name == ROOT:
             continue
         target = f"association {name} in {account}"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from .._core import accounting as known
-from .._core.accounting import NORMAL, ROOT, Accounting, Settings
+from .._core import accounting_settings as known
+from .._core.accounting import NORMAL, ROOT, Accounting
 from .._core.accounting_options import Wanted
+from .._core.accounting_settings import Settings
 from .._core.problems import Problems, did_you_mean
 
 

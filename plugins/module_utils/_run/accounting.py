@@ -11,9 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import accounting as known
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import accounting_options
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.accounting import Accounting
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import accounting_settings as known
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.accounting import (
+    ADMIN_LEVELS,
+    Accounting,
+    accounting,
+    association,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.values import words
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import accounting as planner
@@ -41,7 +46,7 @@ def read(slurm: SlurmClient, cluster: str) -> Accounting:
     def listed(path: str, key: str, query: Sequence[tuple[str, str | int]] = ()) -> Sequence[Mapping[str, Any]]:
         return slurm.request("GET", path, f"read {key} of slurmdbd", query=query, plugin=DATABASE).get(key) or ()
 
-    return known.accounting(
+    return accounting(
         cluster,
         tres=listed("tres/", "TRES"),
         qos=listed("qos/", "qos"),
@@ -155,7 +160,7 @@ class AccountingChange:
 
     def _association(self, subject: Subject, account: str, user: str, **more: Any) -> dict[str, Any]:
         body = known.write(known.ASSOCIATION, subject.settings, subject.before or {}, self._seen.tres)
-        return known.association(account, user, self._cluster, body, **more)
+        return association(account, user, self._cluster, body, **more)
 
     def _make_users(self, subjects: Sequence[Subject]) -> None:
         """Make users with their associations, alike ones in one call; then what is set of the associations.
@@ -168,7 +173,7 @@ class AccountingChange:
             alike.setdefault(key, []).append(item.name)
         for (default, level, accounts), names in alike.items():
             condition = {"users": names, "accounts": list(accounts), "clusters": [self._cluster], "association": {}}
-            user = {"defaultaccount": default, "adminlevel": [known.ADMIN_LEVELS[level]]}
+            user = {"defaultaccount": default, "adminlevel": [ADMIN_LEVELS[level]]}
             body = {"association_condition": condition, "user": user}
             what = f"make users {_first(names)}"
             self._slurm.request("POST", "users_association/", what, kind="create", body=body, plugin=DATABASE)
@@ -189,7 +194,7 @@ class AccountingChange:
         entries = [
             {
                 "name": item.name,
-                "administrator_level": [known.ADMIN_LEVELS[item.settings["admin_level"]]],
+                "administrator_level": [ADMIN_LEVELS[item.settings["admin_level"]]],
                 "default": {"account": item.settings["default_account"]},
             }
             for item in subjects

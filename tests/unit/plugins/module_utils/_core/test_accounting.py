@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import accounting as known
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import accounting_settings as known
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.accounting import accounting
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.accounting_options import (
     minutes,
     tres,
@@ -106,7 +107,7 @@ def test_a_tres_that_goes_is_named() -> None:
 
 
 def test_lists_become_one_state() -> None:
-    found = known.accounting(
+    found = accounting(
         "hpc",
         tres=[{"type": "cpu", "name": "", "id": 1}, {"type": "gres", "name": "gpu", "id": 1001}],
         qos=[{"name": "normal"}],

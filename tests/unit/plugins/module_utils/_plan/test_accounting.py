@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import accounting as known
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import accounting_settings as known
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.accounting import Accounting
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.accounting_options import Wanted, wanted
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
