@@ -234,13 +234,11 @@ def _prune_users(
     """What goes is taken out of ``staying``. A user who is not described and has jobs stays as a whole."""
     described = {*(wanted.users or ()), ROOT}
     with_jobs = {user for _account, user in busy.members} - described
-    gone = [
-        name
-        for name in sorted(seen.users)
-        if name not in described | with_jobs and f"user {name}" not in seen.elsewhere
-    ]
+    gone = {name for name in seen.users.keys() - described - with_jobs if f"user {name}" not in seen.elsewhere}
     kept |= {f"user {name}": HAS_JOBS for name in sorted(seen.users) if name in with_jobs}
-    for account, name in sorted(seen.members):
+    # slurmdbd does not take the default from one who has other accounts: it goes last.
+    is_default = {(user["default_account"], name) for name, user in seen.users.items()}
+    for account, name in sorted(seen.members, key=lambda key: (key in is_default, key)):
         if (account, name) in wanted.members or name in with_jobs or name == ROOT:
             continue
         target = f"association {name} in {account}"
@@ -252,7 +250,7 @@ def _prune_users(
             settings = seen.members[account, name]
             subject = Subject(name, {}, settings, account)
             yield _removal(OUT_MEMBERS, target, subject, known.shown(known.ASSOCIATION, settings))
-    for name in gone:
+    for name in sorted(gone):
         yield _removal(OUT_USERS, f"user {name}", Subject(name, {}, seen.users[name]), seen.users[name])
 
 

@@ -239,6 +239,19 @@ def test_a_users_association_with_jobs_stays() -> None:
     assert "remove account old" not in steps(plan)
 
 
+def test_the_default_of_a_user_who_stays_for_another_cluster_goes_last() -> None:
+    seen = there(
+        accounts={"a": account(), "b": account()},
+        users={"far": user("a")},
+        members={("a", "far"): {}, ("b", "far"): {}},
+        elsewhere=frozenset({"user far"}),
+    )
+    assert steps(planned(seen, prune=True, users=[{"name": "root", "accounts": ["root"]}])) == [
+        "remove association far in b",
+        "remove association far in a",
+    ]
+
+
 def test_only_kinds_that_are_described_are_pruned() -> None:
     assert steps(planned(FULL, prune=True, qos=[{"name": "high"}])) == ["remove qos low", "remove qos parts"]
     plan = planned(FULL, prune=True, accounts=[{"name": "science", "limits": {"max_jobs": 3}}])
