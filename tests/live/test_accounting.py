@@ -230,7 +230,7 @@ def test_lists_and_places_change(accounting: Run, slurm: Slurm) -> None:
     done = made(
         accounting,
         {
-            "qos": [{"name": "high", "preempt": []}, {"name": "low", "flags": [], "preempt_mode": "cluster"}],
+            "qos": [{"name": "high", "preempt": ["normal"]}, {"name": "low", "flags": [], "preempt_mode": "cluster"}],
             "accounts": [{"name": "physics", "parent": "root", "qos": ["low"], "default_qos": "low"}],
             "users": [{"name": "alice", "accounts": ["physics", "science"], "default_account": "science"}],
         },
@@ -238,10 +238,16 @@ def test_lists_and_places_change(accounting: Run, slurm: Slurm) -> None:
     assert steps(done) == ["change qos high", "change qos low", "change account physics", "change user alice"]
     assert done["actions"][3]["before"] == {"default_account": "physics"}
     qos = {row["name"]: row for row in shown(slurm, "qos", "name,preempt,flags,preemptmode")}
-    assert (qos["high"]["preempt"], qos["low"]["flags"], qos["low"]["preemptmode"]) == ("", "", "cluster")
+    assert (qos["high"]["preempt"], qos["low"]["flags"], qos["low"]["preemptmode"]) == ("normal", "", "cluster")
     physics = shown(slurm, "assoc where account=physics user=", "parentname,qos,defaultqos")[0]
     assert physics == {"parentname": "root", "qos": "low", "defaultqos": "low"}
     assert shown(slurm, "user name=alice", "defaultaccount") == [{"defaultaccount": "science"}]
+    made(accounting, {"accounts": [{"name": "physics", "default_qos": ""}, {"name": "science", "parent": "physics"}]})
+    assert shown(slurm, "assoc where account=science user=", "parentname") == [{"parentname": "physics"}]
+    swapped = {"accounts": [{"name": "physics", "parent": "science"}, {"name": "science", "parent": "root"}]}
+    assert steps(made(accounting, swapped)) == ["change account science", "change account physics"]
+    refused = accounting({"accounts": [{"name": "physics", "qos": []}]}, fails=True)
+    assert "run: sacctmgr modify account physics set qos=''" in refused["msg"]
 
 
 def test_who_was_removed_can_come_back(accounting: Run, slurm: Slurm) -> None:

@@ -92,5 +92,8 @@ def _coordinators(item: Raw) -> list[str]:
 
 
 def association(account: str, user: str, cluster: str, body: Raw, **more: Any) -> dict[str, Any]:
-    """An association as REST takes it; that of the account itself has an empty user."""
-    return {"account": account, "user": user, "cluster": cluster, "partition": "", **more, **body}
+    """An association as REST takes it; that of the account itself has no user.
+
+    With an empty text as user or partition slurmdbd makes one of a user, or in a partition, of that name.
+    """
+    return {"account": account, "user": user or None, "cluster": cluster, **more, **body}

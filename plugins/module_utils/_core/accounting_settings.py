@@ -200,8 +200,8 @@ def write(known: Mapping[str, Setting], settings: Settings, before: Settings, tr
     for name, setting in known.items():
         if name not in settings:
             continue
-        if setting.kind in (QOS_LIST, QOS_NAME) and not settings[name] and not before.get(name):
-            continue  # no QOS is said by saying nothing; 24.11 takes an empty list for a change
+        if setting.kind == QOS_NAME and not settings[name] and not before.get(name):
+            continue
         value = _write(setting, settings[name], before.get(name), tres)
         place = body
         *folders, last = setting.path.split("/")
@@ -216,7 +216,9 @@ def _write(setting: Setting, value: Any, before: Any, tres: Tres) -> Any:
     if kind == TRES:
         return _write_tres(value, before or {}, tres)
     if kind in (NUMBER, MINUTES, REAL):
-        return {"set": True, "infinite": value is None, "number": 0 if value is None else value}
+        # slurmrestd warns of a whole number where it expects another.
+        zero = 0.0 if kind == REAL else 0
+        return {"set": True, "infinite": value is None, "number": zero if value is None else value}
     if kind == SHARES:
         return _USE_PARENT if value == PARENT else value
     if kind == FLAGS:

@@ -24,6 +24,7 @@ def check(seen: Accounting, wanted: Wanted, *, prune: bool) -> None:
     for name, settings in (wanted.qos or {}).items():
         _check_names(problems, f"qos[{name}].preempt", "QOS", settings.get("preempt", ()), qos)
         _check_tres(problems, f"qos[{name}]", settings, seen.tres)
+        _check_emptied(problems, f"qos[{name}].preempt", settings, seen.qos.get(name, {}), f"qos {name}")
     preempts = {name: item["preempt"] for name, item in seen.qos.items()} | {
         name: item["preempt"] for name, item in (wanted.qos or {}).items() if "preempt" in item
     }
@@ -32,6 +33,7 @@ def check(seen: Accounting, wanted: Wanted, *, prune: bool) -> None:
         path = f"accounts[{name}]"
         _check_names(problems, f"{path}.parent", "account", _one(settings.get("parent")), accounts)
         _check_association(problems, path, settings, seen.accounts.get(name, {}), qos, seen.tres)
+        _check_emptied(problems, f"{path}.qos", settings, seen.accounts.get(name, {}), f"account {name}")
     parents = {name: _one(item.get("parent")) for name, item in seen.accounts.items()} | {
         name: _one(parent_of(name, item, seen)) for name, item in (wanted.accounts or {}).items()
     }
@@ -39,7 +41,9 @@ def check(seen: Accounting, wanted: Wanted, *, prune: bool) -> None:
     for (account, user), settings in wanted.members.items():
         path = f"users[{user}].accounts"
         _check_names(problems, path, "account", [account], accounts)
-        _check_association(problems, path, settings, seen.members.get((account, user), {}), qos, seen.tres)
+        before = seen.members.get((account, user), {})
+        _check_association(problems, path, settings, before, qos, seen.tres)
+        _check_emptied(problems, f"{path}.qos", settings, before, f"user {user} where account={account}")
     problems.raise_if_any("Accounting")
 
 
@@ -64,6 +68,13 @@ def _check_tres(problems: Problems, path: str, settings: Settings, tres: known.T
             if name not in tres:
                 hint = did_you_mean(name, tres) or "; AccountingStorageTRES of slurm.conf names what is counted"
                 problems.add(f"{path}.limits.{limit}", f"slurmdbd does not know the TRES {name}{hint}")
+
+
+def _check_emptied(problems: Problems, path: str, settings: Settings, before: Settings, what: str) -> None:
+    """An empty list of QOS is "no change" to slurmdbd, and slurmrestd knows no other word for it (24.11, 26.05)."""
+    key = path.rpartition(".")[2]
+    if before.get(key) and settings.get(key) == ():
+        problems.add(path, f"the last QOS cannot be taken away over REST; run: sacctmgr modify {what} set {key}=''")
 
 
 def _check_association(

@@ -154,12 +154,21 @@ class AccountingChange:
             if item.before is None or any(item.settings[key] != item.before[key] for key in texts)
         ]
         self._post("accounts", records)
-        # For a new account without a parent slurmrestd answers 200 and does nothing.
-        entries = [self._association(item, item.name, "", parent_account=item.settings["parent"]) for item in subjects]
-        self._post("associations", entries)
+        together: list[dict[str, Any]] = []
+        for item in subjects:
+            # For a new account without a parent slurmrestd answers 200 and does nothing.
+            entry = self._association(item, item.name, "", parent_account=item.settings["parent"])
+            together.append(entry)
+            if item.before and item.before.get("parent") not in (None, item.settings["parent"]):
+                # 26.05 sees the tree as it was before the call: no account can move below one that moves in it.
+                self._post("associations", together)
+                together = []
+        self._post("associations", together)
 
     def _association(self, subject: Subject, account: str, user: str, **more: Any) -> dict[str, Any]:
-        body = known.write(known.ASSOCIATION, subject.settings, subject.before or {}, self._seen.tres)
+        # Without a list of QOS slurmrestd writes down those that are inherited.
+        settings = {"qos": (), **subject.settings}
+        body = known.write(known.ASSOCIATION, settings, subject.before or {}, self._seen.tres)
         return association(account, user, self._cluster, body, **more)
 
     def _make_users(self, subjects: Sequence[Subject]) -> None:

@@ -164,6 +164,8 @@ def test_an_account_that_only_another_cluster_has_gets_its_association() -> None
         ({"users": [{"name": "alice", "accounts": ["bio"]}]}, "users[alice].accounts: there is no account bio"),
         ({"groups": {"bio": ["alice"]}}, "there is no account bio"),
         ({"qos": [{"name": "q", "preempt": ["p"]}]}, "qos[q].preempt: there is no QOS p"),
+        ({"qos": [{"name": "high", "preempt": []}]}, "run: sacctmgr modify qos high set preempt=''"),
+        ({"accounts": [{"name": "science", "qos": []}]}, "run: sacctmgr modify account science set qos=''"),
         ({"qos": [{"name": "low", "preempt": ["high"]}]}, "qos[low].preempt: comes back to low"),
         ({"qos": [{"name": "q", "limits": {"max_tres_per_user": {"gres/fpga": 1}}}]}, "the TRES gres/fpga"),
     ],
@@ -171,7 +173,7 @@ def test_an_account_that_only_another_cluster_has_gets_its_association() -> None
 def test_what_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
     seen = there(
         qos={"high": QOS | {"preempt": ("low",)}, "low": QOS},
-        accounts={"science": account(), "physics": account("science")},
+        accounts={"science": account(qos=("high",)), "physics": account("science")},
     )
     with pytest.raises(OperationError) as caught:
         planned(seen, **options)
@@ -316,7 +318,7 @@ def descriptions(draw: some.DrawFn) -> dict[str, Any]:
     ]
     order = draw(some.lists(some.sampled_from("pqr"), unique=True))
     qos = [
-        {"name": name, "preempt": draw(some.lists(some.sampled_from(order[:index]), unique=True)) if index else []}
+        {"name": name, **({"preempt": draw(some.lists(some.sampled_from(order[:index]), min_size=1))} if index else {})}
         for index, name in enumerate(order)
     ]
     return {"accounts": draw(some.permutations(accounts)), "users": users, "qos": draw(some.permutations(qos))}

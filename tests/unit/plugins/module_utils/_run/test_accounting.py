@@ -39,12 +39,14 @@ class Database:
         self.jobs: list[Object] = []
         self.written: list[tuple[str, str, Any]] = []
         self.deaf = False
-        self._associate({"account": "root", "user": "", "cluster": "hpc", "parent_account": ""})
+        self._associate({"account": "root", "user": None, "cluster": "hpc", "parent_account": ""})
         self._associate({"account": "root", "user": "root", "cluster": "hpc", "is_default": True})
 
     def _associate(self, item: Object) -> None:
-        key = (item["account"], item["user"])
-        self.associations[key] = {"shares_raw": 1, **self.associations.get(key, {}), **item}
+        assert item["user"] != ""
+        assert "partition" not in item
+        key = (item["account"], item["user"] or "")
+        self.associations[key] = {"shares_raw": 1, **self.associations.get(key, {}), **item, "user": key[1]}
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
         _slash, plugin, _parser, what = path.split("/", 3)
@@ -164,12 +166,12 @@ def test_a_site_is_made_with_a_call_for_each_kind(database: Database) -> None:
         "associations/",
     ]
     bodies = [body for _method, _path, body in database.written]
-    assert ["list" in item["preempt"] for item in bodies[0]["qos"]] == [False, False]
+    assert [item["preempt"]["list"] for item in bodies[0]["qos"]] == [[], []]
     assert [(item["name"], item["preempt"]["list"]) for item in bodies[1]["qos"]] == [("high", ["low"])]
     assert bodies[1]["qos"][0]["priority"]["number"] == 5
     assert [(item["account"], item["user"], item["parent_account"]) for item in bodies[3]["associations"]] == [
-        ("science", "", "root"),
-        ("physics", "", "science"),
+        ("science", None, "root"),
+        ("physics", None, "science"),
     ]
     assert bodies[3]["associations"][1]["max"]["tres"]["total"] == [
         {"type": "cpu", "name": "", "id": 1, "count": 4},
@@ -231,7 +233,7 @@ def test_prune_removes_and_tells_what_it_keeps(database: Database) -> None:
     ]
     database.written.clear()
     described = {"accounts": [{"name": "physics", "parent": "root"}], "groups": {"physics": ["alice"]}}
-    run = carried_out(prune=True, qos=[{"name": "high", "preempt": []}], **described)
+    run = carried_out(prune=True, qos=[{"name": "high", "priority": 6}], **described)
     assert steps(run) == [
         "change qos high",
         "change account physics",
