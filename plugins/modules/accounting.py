@@ -61,7 +61,7 @@ options:
         type: raw
       qos:
         description:
-          - All QOS that it may use.
+          - All QOS that it may use. The last one cannot be taken away over REST, which is refused.
         type: list
         elements: str
       default_qos:
