@@ -52,6 +52,12 @@ options:
       - Only archives whose name is the default one count, and none is removed when O(archive_name) is given.
     type: int
     default: 0
+  skip_absent:
+    description:
+      - Whether it is no error, and nothing is done, when the namespace has neither the controller of such a cluster nor
+        the volume with its state.
+    type: bool
+    default: false
 seealso:
   - module: slurm_ops.kubernetes.restore
 notes:
@@ -73,7 +79,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 archive:
-  description: Path of the archive.
+  description: Path of the archive; null if there is no cluster to keep.
   returned: success
   type: str
   sample: /srv/backup/slurm/hpc-20260102T030405Z.zip
@@ -159,6 +165,7 @@ def main() -> None:
                 "folder": {"type": "path", "required": True},
                 "archive_name": {"type": "str"},
                 "keep": {"type": "int", "default": 0},
+                "skip_absent": {"type": "bool", "default": False},
             }
         ),
         Backup,

@@ -21,7 +21,13 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.versions import parse_version
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive, ArchiveWriter
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import CONFIG_MAP, SECRET, Places
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import (
+    CLAIM,
+    CONFIG_MAP,
+    SECRET,
+    STATEFUL_SET,
+    Places,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.sealed import new_seal
 
@@ -51,9 +57,13 @@ class Backup:
             seal=new_seal() if params["passphrase"] else None,
         )
         self._size: int | None = None
+        self._absent = False
 
     def plan(self) -> Sequence[Action]:
         """Read how much there is of what. An archive of that name that is there is left alone."""
+        if self._run.params["skip_absent"] and self._is_absent():
+            self._absent = True
+            return []
         if self._path.exists():
             self._look_at_old()
             return []
@@ -62,6 +72,14 @@ class Backup:
         parse_version(release)
         self._manifest = replace(self._manifest, slurm=release)
         return [*self._copies(), *self._removals()]
+
+    def _is_absent(self) -> bool:
+        get, params = self._run.kubernetes.get, self._run.params
+        controller = f"{params['name']}-controller"
+        return (
+            get(STATEFUL_SET, params["namespace"], controller) is None
+            and get(CLAIM, params["namespace"], f"state-{controller}-0") is None
+        )
 
     def _look_at_old(self) -> None:
         with Archive(self._path, self._run.params["passphrase"]) as old:
@@ -175,4 +193,5 @@ class Backup:
 
     def result(self) -> Mapping[str, Any]:
         """Return what is in the archive, or would be."""
-        return {"archive": str(self._path), "bytes": self._size, "manifest": archive.short_manifest(self._manifest)}
+        path = None if self._absent else str(self._path)
+        return {"archive": path, "bytes": self._size, "manifest": archive.short_manifest(self._manifest)}

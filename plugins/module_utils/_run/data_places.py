@@ -22,6 +22,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module i
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, tool_pod
 
 SECRET = paths.Resource("v1", "Secret", "secrets", True)
+CLAIM = paths.Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", True)
+STATEFUL_SET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
 CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
 _WORD = re.compile(r"[A-Za-z0-9_$-]+", re.ASCII)  # names of databases that need no quoting
 

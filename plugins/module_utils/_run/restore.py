@@ -28,8 +28,10 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.restore
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import (
+    CLAIM,
     CONFIG_MAP,
     SECRET,
+    STATEFUL_SET,
     Places,
     require,
 )
@@ -38,8 +40,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
 NAMESPACE = paths.Resource("v1", "Namespace", "namespaces", False)
-CLAIM = paths.Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", True)
-STATEFUL_SET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
 SLURM_USER = 401
 
 
