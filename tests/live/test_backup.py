@@ -131,6 +131,25 @@ def test_a_running_cluster_is_kept(cluster: Cluster, run_module: Module) -> None
     assert archive.read_bytes() == before
 
 
+def test_a_database_elsewhere_is_reached_from_a_pod_for_the_moment(cluster: Cluster, run_module: Module) -> None:
+    """That it is elsewhere is a matter of names: this one is reached by its Service, with a client in another Pod."""
+    options = {
+        **cluster.module,
+        "archive_name": "elsewhere",
+        "database_host": f"{NAME}-database",
+        "database_image": "localhost/slurm-ops/mariadb:debian13",
+    }
+    done = run_module("backup", options)
+    sizes = {part["name"]: part["bytes"] for part in done["manifest"]["parts"]}
+    assert sizes["database.sql.gz"] > 5_000
+    assert done["api_calls"]["verbs"]["create"] == 1
+    assert done["api_calls"]["verbs"]["delete"] == 1
+    (cluster.folder / "elsewhere.zip").unlink()
+    cluster.kube.wait(
+        lambda: cluster.kube.items(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"), lambda jobs: not jobs, what="no Job"
+    )
+
+
 def test_a_full_disk_leaves_no_archive(cluster: Cluster, run_module: Module, tmp_path: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(tmp_path)], check=True)
     try:

@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .archive import damaged
+
 Object = Mapping[str, Any]
 
 
@@ -27,9 +29,15 @@ def plain(item: Object) -> dict[str, Any]:
     return kept
 
 
-def kept(data: bytes) -> Sequence[Object]:
-    """What keep() made."""
-    return list(json.loads(data))
+def kept(path: str, data: bytes, kind: str) -> Sequence[Object]:
+    """What keep() made of objects of one kind; an archive is no way to make others (OperationError, Damaged)."""
+    try:
+        found = json.loads(data)
+        if all(item["kind"] == kind and item["apiVersion"] == "v1" and item["metadata"]["name"] for item in found):
+            return list(found)
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(path, f"its {kind}s cannot be read") from error
+    raise damaged(path, f"it has something else among its {kind}s")
 
 
 def secret_names(name: str, auth: str, database: str) -> Sequence[str]:

@@ -44,6 +44,12 @@ class Backup:
         self._places = Places(run)
         made = archive.moment(time.time())
         name = params["archive_name"]
+        if not Path(params["folder"]).is_absolute():
+            raise OperationError(
+                f"The folder {params['folder']!r} is not absolute.",
+                reason="Malformed",
+                hint="Where a module runs is not where Ansible was started; write the whole path.",
+            )
         self._path = Path(params["folder"]) / (
             archive.check_name(name) if name else archive.dated_name(params["name"], made)
         )

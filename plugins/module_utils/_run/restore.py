@@ -68,7 +68,7 @@ class Restore:
         params = self._run.params
         topology = [
             item
-            for item in kept_objects.kept(given.read(archive.CONFIGURATION))
+            for item in kept_objects.kept(given.path, given.read(archive.CONFIGURATION), "ConfigMap")
             if item["metadata"]["name"] == f"{params['name']}-topology"
         ]
         return Wanted(
@@ -78,7 +78,7 @@ class Restore:
             claim=self._claim_name,
             database=self._places.database_target,
             database_secret=self._places.database_secret,
-            secrets=kept_objects.kept(given.read(archive.SECRETS)),
+            secrets=kept_objects.kept(given.path, given.read(archive.SECRETS), "Secret"),
             topology=topology[0] if topology else None,
             replace=params["replace"],
         )

@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive
 from ansible_collections.slurm_ops.kubernetes.plugins.modules import backup, restore
 
 from ..module_utils._kube.fake_api import FakeApi, serving
 from ..module_utils._kube.fake_cluster import FakeCluster
-from ..module_utils._run.archive_samples import SECRET, TOPOLOGY, write
+from ..module_utils._run.archive_samples import PARTS, SECRET, TOPOLOGY, write
 from .run_module import run_module
 
 Object = dict[str, Any]
@@ -133,6 +135,20 @@ def test_no_cluster_is_an_error_of_backup_unless_that_is_fine(
     assert skipped["changed"] is False
     assert skipped["archive"] is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_relative_folder_is_refused(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = run_module(backup.main, capsys, {"host": api.url, "api_key": "x", "folder": "archives"})
+    assert refused["reason"] == "Malformed"
+    assert "'archives'" in refused["msg"]
+
+
+def test_an_archive_is_no_way_to_make_other_objects(run: Run, cluster: FakeCluster, tmp_path: Path) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "intruder"}}
+    parts = {**PARTS, archive.SECRETS: json.dumps([SECRET, account]).encode()}
+    refused = run(archive=str(write(tmp_path / "b.zip", parts=parts)))
+    assert refused["reason"] == "Damaged"
+    assert cluster.asked == []
 
 
 def test_an_archive_that_is_there_is_left_alone(
