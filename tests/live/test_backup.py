@@ -177,7 +177,7 @@ def test_a_database_that_goes_away_in_the_middle_leaves_no_archive(cluster: Clus
             what="the dump waits",
         )
         assert any(name.startswith(".second") for name in cluster.archives())
-        kube.delete(f"{PODS}/{DATABASE}", gracePeriodSeconds=0)
+        kube.delete(f"{PODS}/{DATABASE}", gracePeriodSeconds=1)
         failed = backup.result()
         lock.result()
     assert failed["reason"] in ("Unreachable", "CommandFailed", "ExecFailed")
