@@ -202,7 +202,7 @@ class Restore:
             ended = client.stream(what, command, source=given.chunks(part.name))
         if ended.rc == transfer.NOT_EMPTY:
             raise OperationError(
-                f"{self._places.database_target} has {ended.stderr.strip()} tables.",
+                f"{self._places.database_target} has {ended.stderr.split()[-1]} tables.",
                 reason="Live",
                 hint="They were left alone. Empty it, or say that the cluster is to be replaced.",
             )
