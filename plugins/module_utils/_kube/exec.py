@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 import json
+import select
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -30,6 +31,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.transpo
 # 1.30 or so speak 4 only.
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, ERROR, CLOSE = 0, 1, 2, 3, 255
+CHUNK = 32768  # bytes of stdin in one message
 AFTER_END = 0.3  # seconds to wait for the rest of the output, and the closing, once it is told how the command ended
 POD = paths.Resource("v1", "Pod", "pods", True)
 
@@ -54,16 +56,36 @@ def exec_in_pod(
     timeout: float = 60.0,
     reads: bool = False,
 ) -> Finished:
-    """Run ``command`` (no shell) in a container and return exit code and output.
+    """Run ``command`` (no shell) in a container; stream_in_pod for input and output that are small."""
+    source = None if stdin is None else [stdin.encode()]
+    return stream_in_pod(
+        client, namespace, pod, command, container=container, source=source, timeout=timeout, reads=reads
+    )
 
-    ``reads``: the command changes nothing that lasts, and counts as a read. ``timeout`` is in seconds for the whole of
-    it; the command may go on running in the Pod when it is over. Raises OperationError if it cannot be started or does
-    not end; an exit code other than 0 is no error here.
+
+def stream_in_pod(
+    client: KubernetesClient,
+    namespace: str,
+    pod: str,
+    command: Sequence[str],
+    *,
+    container: str | None = None,
+    source: Iterable[bytes] | None = None,
+    sink: Callable[[bytes], object] | None = None,
+    timeout: float = 60.0,
+    reads: bool = False,
+) -> Finished:
+    """Run ``command`` (no shell) in a container; its stdin is ``source``, its stdout goes to ``sink`` as it comes.
+
+    Without a ``sink`` stdout is in the result. ``reads``: the command changes nothing that lasts, and counts as a read.
+    ``timeout`` is in seconds for the whole of it; the command may go on running in the Pod when it is over. A server
+    that speaks version 4 cannot be told that stdin has ended, so a command should know how much it is to read. Raises
+    OperationError if it cannot be started or does not end; an exit code other than 0 is no error here.
     """
     target = f"Pod {namespace}/{pod}"
     query: list[tuple[str, str]] = [("command", part) for part in command]
     query += [("stdout", "true"), ("stderr", "true")]
-    query += [("stdin", "true")] if stdin is not None else []
+    query += [("stdin", "true")] if source is not None else []
     query += [("container", container)] if container else []
     path = f"{POD.path(namespace, pod, 'exec')}?{urlencode(query)}"
     begun = time.monotonic()
@@ -73,7 +95,11 @@ def exec_in_pod(
     client.calls["get" if reads else "exec"] += 1
     socket = _open(client.connection, path, min(timeout, 30.0), f"run {command[0]} in", target)
     try:
-        return _talk(socket, stdin, begun + timeout, command, target)
+        talk = _Talk(socket, begun + timeout, sink, command[0], target)
+        if source is not None:
+            talk.send(source)
+        talk.receive()
+        return talk.finished()
     finally:
         socket.close()
 
@@ -122,54 +148,88 @@ def _status(body: bytes | str, otherwise: str) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) else {"raw": otherwise}
 
 
-def _talk(socket: Any, stdin: str | None, deadline: float, command: Sequence[str], target: str) -> Finished:
-    websocket = library.websocket_client()
-    streams: dict[int, bytearray] = {STDOUT: bytearray(), STDERR: bytearray(), ERROR: bytearray()}
-    if stdin is not None:
-        data = stdin.encode()
-        for start in range(0, len(data), 32768):
-            socket.send_binary(bytes([STDIN]) + data[start : start + 32768])
-        if socket.subprotocol == PROTOCOLS[0]:
-            socket.send_binary(bytes([CLOSE, STDIN]))
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0 and streams[ERROR]:
-            break
-        if left <= 0:
-            raise OperationError(
-                f"{command[0]} in {target} did not end in time.",
-                reason="Timeout",
-                hint="It may still be running there.",
-            )
-        socket.settimeout(left)
+class _Talk:
+    """What goes to and fro once the command runs."""
+
+    def __init__(
+        self, socket: Any, deadline: float, sink: Callable[[bytes], object] | None, command: str, target: str
+    ) -> None:
+        self._socket = socket
+        self._deadline = deadline
+        self._command = command
+        self._target = target
+        self._output = {STDOUT: bytearray(), STDERR: bytearray(), ERROR: bytearray()}
+        self._sinks: dict[int, Callable[[bytes], object]] = {
+            stream: buffer.extend for stream, buffer in self._output.items()
+        }
+        if sink is not None:
+            self._sinks[STDOUT] = sink
+
+    def send(self, source: Iterable[bytes]) -> None:
+        """Send stdin, until it ends or the command does."""
+        websocket = library.websocket_client()
         try:
-            opcode, frame = socket.recv_data()
+            for data in source:
+                for start in range(0, len(data), CHUNK):
+                    # A command that has ended says so, and does not read any more.
+                    while select.select([self._socket.sock], [], [], 0)[0]:
+                        if not self._frame() or self._output[ERROR]:
+                            return
+                    self._socket.settimeout(self._left())
+                    self._socket.send_binary(bytes([STDIN]) + data[start : start + CHUNK])
+            if self._socket.subprotocol == PROTOCOLS[0]:
+                self._socket.send_binary(bytes([CLOSE, STDIN]))
+        except (websocket.WebSocketException, ConnectionError):
+            return  # why is in what is still to be received
+
+    def receive(self) -> None:
+        """Take what comes until the command has ended."""
+        while self._frame():
+            pass
+
+    def finished(self) -> Finished:
+        """How it ended."""
+        return Finished(
+            _exit_code(bytes(self._output[ERROR]), self._command, self._target),
+            self._output[STDOUT].decode("utf-8", "replace"),
+            self._output[STDERR].decode("utf-8", "replace"),
+        )
+
+    def _left(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left > 0:
+            return left
+        raise OperationError(
+            f"{self._command} in {self._target} did not end in time.",
+            reason="Timeout",
+            hint="It may still be running there.",
+        )
+
+    def _frame(self) -> bool:
+        """Take one message; False when there is nothing more to come."""
+        websocket = library.websocket_client()
+        ended = bool(self._output[ERROR])
+        try:
+            self._socket.settimeout(AFTER_END if ended else self._left())
+            opcode, frame = self._socket.recv_data()
         except websocket.WebSocketTimeoutException:
-            if streams[ERROR]:
-                break
-            continue
+            return not ended
         except (websocket.WebSocketException, OSError) as error:
-            if streams[ERROR]:
-                break
+            if ended:
+                return False
             raise Unreachable(
-                f"The connection to {command[0]} in {target} broke: {error}.",
+                f"The connection to {self._command} in {self._target} broke: {error}.",
                 reason="Unreachable",
                 hint="It may have been done or not.",
             ) from error
         if opcode == websocket.ABNF.OPCODE_CLOSE:
-            break
-        if frame and frame[0] in streams:
-            streams[frame[0]] += frame[1:]
-        if streams[ERROR]:
-            deadline = min(deadline, time.monotonic() + AFTER_END)
-    return Finished(
-        _exit_code(bytes(streams[ERROR]), command, target),
-        streams[STDOUT].decode("utf-8", "replace"),
-        streams[STDERR].decode("utf-8", "replace"),
-    )
+            return False
+        if frame and frame[0] in self._sinks:
+            self._sinks[frame[0]](frame[1:])
+        return True
 
 
-def _exit_code(message: bytes, command: Sequence[str], target: str) -> int:
+def _exit_code(message: bytes, command: str, target: str) -> int:
     status = _status(message, message.decode("utf-8", "replace") or "the connection was closed")
     if status.get("status") == "Success":
         return 0
@@ -178,7 +238,7 @@ def _exit_code(message: bytes, command: Sequence[str], target: str) -> int:
             return int(cause["message"])
     text = status.get("message") or status.get("raw")
     raise OperationError(
-        f"Cannot run {command[0]} in {target}: {text}.",
+        f"Cannot run {command} in {target}: {text}.",
         reason="ExecFailed",
         hint="Check that the container runs and has this program.",
     )

@@ -32,7 +32,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.rollout
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.drain import GRACE
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining, patient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, do_each
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import PODS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.returning import Returning
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout_report import lines, told
@@ -208,10 +208,7 @@ class NodeSetRollout:
             self._draining.slurm.delete_nodes([worker.node for worker in changing])
             _mark(actions)
         replacing = self._planned(actions_of.REPLACE, workers, picture)
-        for action, outcome in self._run.kubernetes.map_concurrent(self._delete_pod, replacing):
-            if isinstance(outcome, OperationError):
-                raise outcome
-            action.done = True
+        do_each(self._run.kubernetes, self._delete_pod, replacing)
 
     def _delete_pod(self, action: Action) -> None:
         worker: Worker = action.subject

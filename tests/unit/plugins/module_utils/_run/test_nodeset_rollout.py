@@ -18,7 +18,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import (
     nodeset_rollout,
     workers,
 )
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.nodeset_rollout import NodeSetRollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.returning import Returning
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout_report import told
@@ -255,15 +255,6 @@ def prepared(kubernetes: Kubernetes) -> Prepared:
     return prepare
 
 
-def carried_out(run: Run, work: NodeSetRollout) -> dict[str, Any]:
-    """As _run/module.py does it."""
-    run.actions += work.plan()
-    for batch in stages(run.actions):
-        work.act(batch)
-    work.wait()
-    return dict(work.result())
-
-
 def kinds(run: Run, *, done: bool = True) -> list[tuple[str, str]]:
     return [(action.kind, action.target) for action in run.actions if action.done == done]
 
@@ -276,7 +267,7 @@ def nothing_is_left(prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm, **
     kubernetes.deleted.clear()
     slurm.written.clear()
     run, work = prepared(**options)
-    carried_out(run, work)
+    carry_out(run, work)
     assert (run.actions, kubernetes.deleted, slurm.written) == ([], [], [])
 
 
@@ -285,7 +276,7 @@ def test_a_new_template_reaches_every_node_one_by_one(prepared: Prepared, kubern
     kubernetes.new_template()
     run, work = prepared()
     predicted = [(action.kind, action.target) for action in work.plan()]
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     assert kinds(run) == predicted == node_by_node("cpu-0", "cpu-1", "cpu-2")
     assert result["batches"] == [["cpu-0"], ["cpu-1"], ["cpu-2"]]
     assert max(kubernetes.ever_away) == 1
@@ -301,7 +292,7 @@ def test_a_busy_node_comes_last_and_its_job_is_not_touched(
     slurm.job(7, "cpu-0", time_limit=10, end_time=START)
     run, work = prepared()
     with pytest.raises(OperationError) as caught:
-        carried_out(run, work)
+        carry_out(run, work)
     assert (caught.value.reason, caught.value.remaining) == ("Timeout", ("cpu-0",))
     assert "job 7 of ann on cpu-0" in caught.value.msg
     assert kubernetes.deleted == ["cpu-1", "cpu-2"]
@@ -309,7 +300,7 @@ def test_a_busy_node_comes_last_and_its_job_is_not_touched(
     # It ends, and the next run goes on.
     slurm.end(7, "COMPLETED")
     run, work = prepared()
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run) == [("replace", "Pod cpu-0"), ("undrain", "cpu-0")]
     nothing_is_left(prepared, kubernetes, slurm)
 
@@ -321,7 +312,7 @@ def test_jobs_are_ended_when_their_time_is_over_if_asked(
     kubernetes.new_template()
     slurm.job(7, "cpu-0")
     run, work = prepared(on_running_jobs=policy, drain_timeout=5)
-    carried_out(run, work)
+    carry_out(run, work)
     assert (policy, "job 7") in kinds(run)
     assert [what for method, what, _body in slurm.written if what.startswith("jobs")] == [
         "jobs/requeue" if policy == "requeue" else "jobs/"
@@ -353,7 +344,7 @@ def test_what_never_becomes_ready_stops_it_and_a_good_template_heals(
     kubernetes.new_template(broken="ErrImageNeverPull")
     run, work = prepared()
     with pytest.raises(OperationError) as caught:
-        carried_out(run, work)
+        carry_out(run, work)
     assert caught.value.reason == "RolloutFailed"
     assert "image here/slurmd is not on the Node" in caught.value.msg
     assert caught.value.remaining == ("cpu-0", "cpu-1", "cpu-2")
@@ -362,7 +353,7 @@ def test_what_never_becomes_ready_stops_it_and_a_good_template_heals(
     assert "DRAIN" not in slurm.nodes["cpu-1"]["state"]
     kubernetes.new_template()
     run, work = prepared()
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run) == [("replace", "Pod cpu-0"), ("undrain", "cpu-0"), *node_by_node("cpu-1", "cpu-2")]
     nothing_is_left(prepared, kubernetes, slurm)
 
@@ -375,7 +366,7 @@ def test_a_failure_gives_back_what_was_drained_and_not_replaced(
     slurm.job(8, "cpu-2")
     run, work = prepared(max_unavailable="2")
     with pytest.raises(OperationError):
-        carried_out(run, work)
+        carry_out(run, work)
     assert kubernetes.deleted == ["cpu-0"]
     assert kinds(run) == [("drain", "cpu-0"), ("replace", "Pod cpu-0"), ("drain", "cpu-1"), ("undrain", "cpu-1")]
     assert all("DRAIN" not in slurm.nodes[name]["state"] for name in ("cpu-1", "cpu-2"))
@@ -401,7 +392,7 @@ def test_a_persons_drain_is_replaced_and_stays(prepared: Prepared, kubernetes: K
     kubernetes.new_template("Feature=cpu CPUs=4")
     slurm.nodes["cpu-1"] |= {"state": ["IDLE", "DRAIN", "DYNAMIC_NORM"], "reason": ANN}
     run, work = prepared(max_unavailable="2")
-    carried_out(run, work)
+    carry_out(run, work)
     # The records of the others are made anew; its own holds the drain.
     assert kinds(run)[0] == ("replace", "Pod cpu-1")
     assert kinds(run)[1:4] == [("drain", "cpu-0"), ("forget", "cpu-0"), ("replace", "Pod cpu-0")]
@@ -423,7 +414,7 @@ def test_what_a_person_set_down_is_left_alone_and_told(
     kubernetes.new_template()
     slurm.nodes["cpu-1"] |= {"state": ["DOWN", "DYNAMIC_NORM"], "reason": ANN}
     run, work = prepared(max_unavailable="2")
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     assert kubernetes.deleted == ["cpu-0", "cpu-2"]
     assert result["nodeset"]["left_alone"] == ["cpu-1"]
     assert "cpu-1 keeps its old Pod" in run.warnings[0]
@@ -447,25 +438,25 @@ def test_none_to_spare(prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm)
     slurm.nodes["cpu-1"] |= {"state": ["IDLE", "DRAIN", "DYNAMIC_NORM"], "reason": ANN}
     run, work = prepared()
     with pytest.raises(OperationError) as caught:
-        carried_out(run, work)
+        carry_out(run, work)
     assert (caught.value.reason, slurm.written, kubernetes.deleted) == ("NoneToSpare", [], [])
 
 
 def test_a_canary_and_then_the_others(prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm) -> None:
     kubernetes.new_template()
     run, work = prepared(canary="1", max_unavailable="3")
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     assert (kinds(run), result["paused"]) == (node_by_node("cpu-0"), True)
     nothing_is_left(prepared, kubernetes, slurm, canary="1", max_unavailable="3")
     run, work = prepared(max_unavailable="3")
-    assert not carried_out(run, work)["paused"]
+    assert not carry_out(run, work)["paused"]
     assert kinds(run) == node_by_node("cpu-1", "cpu-2")
 
 
 def test_a_canary_that_is_gone_on_from(prepared: Prepared, kubernetes: Kubernetes) -> None:
     kubernetes.new_template()
     run, work = prepared(canary="1", continue_after_canary=True, max_unavailable="3", pause=20)
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     assert result["batches"] == [["cpu-0"], ["cpu-1", "cpu-2"]]
     assert kubernetes.deleted == ["cpu-0", "cpu-1", "cpu-2"]
     assert kubernetes.now > 20 + 5 + 5
@@ -476,7 +467,7 @@ def test_kind_node(prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm) -> 
     kubernetes.new_template("Feature=cpu CPUs=4")
     old = sorted(name for name in kubernetes.pods if name.startswith("metal"))
     run, work = prepared(nodeset="metal")
-    result = carried_out(run, work)
+    result = carry_out(run, work)
     assert [kind for kind, _target in kinds(run)] == ["drain", "forget", "replace"] * 2
     assert sorted(kubernetes.deleted) == old
     assert [item["name"] for item in result["nodeset"]["nodes"]] == ["m-n1", "m-n2"]
@@ -494,7 +485,7 @@ def test_an_interrupted_run_goes_on(prepared: Prepared, kubernetes: Kubernetes, 
         kubernetes.delete(None, "hpc", pod, uid=kubernetes.pods[pod]["metadata"]["uid"])
         kubernetes.pause(2.5)  # the new Pod is there, not ready; Slurm knows the old one
         run, work = prepared(nodeset=kind)
-        carried_out(run, work)
+        carry_out(run, work)
         assert kinds(run)[0] == ("undrain", first)
         assert len(kinds(run)) == 1 + 3 * (2 if kind == "cpu" else 1)
         nothing_is_left(prepared, kubernetes, slurm, nodeset=kind)
@@ -515,7 +506,7 @@ def test_a_node_whose_record_went_before_the_interruption_comes_back(
     del slurm.nodes["cpu-0"]
     kubernetes.delete(None, "hpc", "cpu-0", uid=kubernetes.pods["cpu-0"]["metadata"]["uid"])
     run, work = prepared()
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run)[0] == ("drain", "cpu-1")
     assert max(kubernetes.ever_away) == 1
     assert [slurm.nodes[f"cpu-{number}"]["cpus"] for number in range(3)] == [4, 4, 4]
@@ -523,7 +514,7 @@ def test_a_node_whose_record_went_before_the_interruption_comes_back(
     kubernetes.new_template("Feature=cpu CPUs=6")
     del slurm.nodes["cpu-2"]
     run, work = prepared()
-    carried_out(run, work)
+    carry_out(run, work)
     assert kinds(run)[0] == ("replace", "Pod cpu-2")
     nothing_is_left(prepared, kubernetes, slurm)
 

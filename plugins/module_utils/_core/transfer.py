@@ -1,0 +1,117 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Private to this collection: may change at any time.
+
+"""The commands that read and write a cluster's data where it is: in the Pods of the database and of slurmctld.
+
+They run in bash, of which both images have one. Values are arguments, never part of a script. A password is read from
+the file that the Pod has of its Secret, and given to the client in its environment, so that it is in no argument list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+STATE_FOLDER = "/var/spool/slurmctld"
+PASSWORD_FILE = "/run/secrets/database/password"
+NOT_EMPTY = 65  # exit code of a load into a database that has tables
+
+# slurmctld writes changes to its state 5 seconds after the last writing at most (SAVE_MAX_WAIT, looked at every
+# second).
+SAVED_WITHIN = 7
+
+_DATABASE = f"""set -euo pipefail
+MYSQL_PWD=$(cat {PASSWORD_FILE})
+export MYSQL_PWD
+# A client that is given its password like this does not verify certificates; being told so, it does not warn of it.
+where=(--no-defaults --disable-ssl-verify-server-cert "--host=$1" "--port=$2" "--user=$3")
+"""
+
+# Tables are InnoDB: one transaction sees them all at its first moment, and nobody waits for it. slurmdbd makes its
+# stored procedures at each start, so they are left out.
+_DUMP = (
+    _DATABASE
+    + """mariadb-dump "${where[@]}" --single-transaction --quick --skip-lock-tables --no-tablespaces --hex-blob \\
+  --max-allowed-packet=1G "$4" | gzip -1
+"""
+)
+_SIZE = (
+    _DATABASE
+    + """command -v mariadb-dump >/dev/null || { echo "the image has no mariadb-dump" >&2; exit 1; }
+mariadb "${where[@]}" --batch --skip-column-names \\
+  --execute="SELECT COALESCE(SUM(data_length + index_length), 0) FROM information_schema.tables
+  WHERE table_schema = '$4'"
+"""
+)
+_LOAD = (
+    _DATABASE
+    + f"""sql() {{ mariadb "${{where[@]}}" --batch --skip-column-names "$@"; }}
+tables=$(sql --execute="SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = '$4'")
+if [ "$tables" != 0 ]; then
+  [ "$6" = replace ] || {{ echo "$tables" >&2; exit {NOT_EMPTY}; }}
+  sql --execute="DROP DATABASE \\`$4\\`; CREATE DATABASE \\`$4\\`"
+fi
+# Of a statement that fails the client shows all, which may be long, and is nobody's business.
+head -c "$5" | gzip -dc | sql --max-allowed-packet=1G "$4" 2>&1 | cut -b -200 | tail -n 1 >&2
+"""
+)
+
+# A file of the state is always whole: slurmctld writes a new one, and renames. For a moment the name is missing; what
+# it was is then there with .old, which slurmctld reads in that case. Scripts of jobs come last: one that is there
+# without its job is removed by slurmctld, a job without its script could not run. tar ends with 1 when a file went away
+# meanwhile.
+_COPY = """set -euo pipefail
+sleep "$2"
+cd "$1"
+{ find . -mindepth 1 -maxdepth 1 ! -name 'hash.*' ! -name '*.new' ! -name lost+found -print0
+  find . -mindepth 1 -maxdepth 1 -name 'hash.*' -print0
+} | { tar --create --null --files-from=- --ignore-failed-read --warning=no-file-changed || [ $? = 1 ]; } | gzip -1
+"""
+_STATE_SIZE = 'set -euo pipefail; du --summarize --bytes "$1" | cut -f1'
+_UNPACK = """set -euo pipefail
+find "$1" -mindepth 1 -maxdepth 1 ! -name lost+found -exec rm -rf {} +
+head -c "$2" | tar --extract --gzip --no-same-owner --preserve-permissions "--directory=$1"
+sync
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A database as its client reaches it."""
+
+    host: str
+    port: int
+    user: str
+    name: str
+
+    def dump(self) -> Sequence[str]:
+        """Write it to stdout as SQL, compressed."""
+        return self._command(_DUMP)
+
+    def size(self) -> Sequence[str]:
+        """Print about how many bytes it takes."""
+        return self._command(_SIZE)
+
+    def load(self, size: int, *, replace: bool) -> Sequence[str]:
+        """Read ``size`` bytes of compressed SQL from stdin into it; ends with NOT_EMPTY if it has tables."""
+        return [*self._command(_LOAD), str(size), "replace" if replace else "keep"]
+
+    def _command(self, script: str) -> list[str]:
+        return ["bash", "-c", script, "database", self.host, str(self.port), self.user, self.name]
+
+
+def copy_state(folder: str = STATE_FOLDER, *, pause: int = SAVED_WITHIN) -> Sequence[str]:
+    """Write StateSaveLocation to stdout as a compressed tar, once slurmctld has saved what it knows by now."""
+    return ["bash", "-c", _COPY, "state", folder, str(pause)]
+
+
+def state_size(folder: str = STATE_FOLDER) -> Sequence[str]:
+    """Print how many bytes StateSaveLocation takes."""
+    return ["bash", "-c", _STATE_SIZE, "state", folder]
+
+
+def unpack_state(folder: str, size: int) -> Sequence[str]:
+    """Make the folder hold what the ``size`` bytes of compressed tar on stdin hold, and nothing else."""
+    return ["bash", "-c", _UNPACK, "state", folder, str(size)]

@@ -1,0 +1,80 @@
+# Copyright (c) 2026, slurm_ops.kubernetes authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The scripts that carry slurmctld's state, run by a real shell on folders of this machine."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import transfer
+
+
+def run(command: Sequence[str], data: bytes = b"") -> bytes:
+    return subprocess.run(command, input=data, capture_output=True, check=True).stdout
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    (folder / "hash.3" / "job.13").mkdir(parents=True)
+    (folder / "hash.3" / "job.13" / "script").write_text("#!/bin/sh\n")
+    (folder / "hash.3" / "job.13" / "script").chmod(0o600)
+    for name in ("job_state", "job_state.old", "node_state", "node_state.new", "name with blanks"):
+        (folder / name).write_text(name)
+    (folder / "lost+found").mkdir()
+    return folder
+
+
+def test_jobs_scripts_come_after_the_jobs_and_nothing_half_written_comes(state: Path) -> None:
+    packed = run(transfer.copy_state(str(state), pause=0))
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        names = [name.removeprefix("./") for name in archive.getnames()]
+    assert sorted(names[:4]) == ["job_state", "job_state.old", "name with blanks", "node_state"]
+    assert names[4:] == ["hash.3", "hash.3/job.13", "hash.3/job.13/script"]
+
+
+def test_a_folder_becomes_what_was_copied(state: Path, tmp_path: Path) -> None:
+    packed = run(transfer.copy_state(str(state), pause=0))
+    target = tmp_path / "target"
+    (target / "hash.9").mkdir(parents=True)
+    (target / "job_state").write_text("another cluster's")
+    (target / "lost+found").mkdir()
+    run(transfer.unpack_state(str(target), len(packed)), packed + b"stdin that is never closed")
+    found = sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file())
+    assert found == ["hash.3/job.13/script", "job_state", "job_state.old", "name with blanks", "node_state"]
+    assert (target / "job_state").read_text() == "job_state"
+    assert (target / "hash.3/job.13/script").stat().st_mode & 0o777 == 0o600
+    assert (target / "lost+found").is_dir()
+    assert not (target / "hash.9").exists()
+
+
+def test_a_state_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    command = transfer.copy_state(str(tmp_path / "none"), pause=0)
+    assert subprocess.run(command, capture_output=True, check=False).returncode
+
+
+def test_a_stream_that_was_cut_off_is_an_error(state: Path, tmp_path: Path) -> None:
+    packed = run(transfer.copy_state(str(state), pause=0))
+    command = transfer.unpack_state(str(tmp_path / "state"), len(packed))
+    assert subprocess.run(command, input=packed[:-9], capture_output=True, check=False).returncode
+
+
+def test_a_state_is_measured(state: Path) -> None:
+    assert int(run(transfer.state_size(str(state)))) > len("job_state") * 3
+
+
+@pytest.mark.parametrize("command", ["dump", "size", "load"])
+def test_a_database_is_never_part_of_a_script_and_the_shell_takes_the_scripts(command: str) -> None:
+    database = transfer.Database("db.example.org", 3307, "us'er", "slurm_acct_db")
+    words = {"dump": database.dump(), "size": database.size(), "load": database.load(7, replace=False)}[command]
+    assert words[:2] == ["bash", "-c"]
+    assert words[4:8] == ["db.example.org", "3307", "us'er", "slurm_acct_db"]
+    assert "us'er" not in words[2]
+    subprocess.run(["bash", "-n", "-c", words[2]], check=True)
