@@ -18,7 +18,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import (
     nodeset_rollout,
     workers,
 )
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, carry_out
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.nodeset_rollout import NodeSetRollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.returning import Returning
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout_report import told
@@ -333,7 +333,7 @@ def test_a_job_that_ends_in_time_is_not_ended(prepared: Prepared, kubernetes: Ku
 
 def test_the_window(prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm) -> None:
     kubernetes.new_template()
-    result = carried_out(*prepared(max_unavailable="67%"))
+    result = carry_out(*prepared(max_unavailable="67%"))
     assert result["batches"] == [["cpu-0", "cpu-1"], ["cpu-2"]]
     assert max(kubernetes.ever_away) == 2
 
@@ -375,7 +375,7 @@ def test_a_failure_gives_back_what_was_drained_and_not_replaced(
 def test_what_does_not_come_back_in_time_fails(prepared: Prepared, kubernetes: Kubernetes) -> None:
     kubernetes.new_template(broken="ContainerCreating")
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(ready_timeout=40))
+        carry_out(*prepared(ready_timeout=40))
     assert caught.value.reason == "RolloutFailed"
     assert kubernetes.now > 40
 
@@ -383,7 +383,7 @@ def test_what_does_not_come_back_in_time_fails(prepared: Prepared, kubernetes: K
 def test_some_may_fail_if_the_threshold_says_so(prepared: Prepared, kubernetes: Kubernetes) -> None:
     kubernetes.new_template(broken="ErrImageNeverPull")
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(max_unavailable="3", failure_threshold="2"))
+        carry_out(*prepared(max_unavailable="3", failure_threshold="2"))
     assert caught.value.reason == "RolloutFailed"
     assert kubernetes.deleted == ["cpu-0", "cpu-1", "cpu-2"]
 
@@ -404,7 +404,7 @@ def test_a_persons_drain_is_replaced_and_stays(prepared: Prepared, kubernetes: K
 def test_a_record_that_is_made_anew_keeps_its_place(prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm) -> None:
     kubernetes.new_template("Feature=cpu CPUs=4")
     slurm.nodes["cpu-0"]["topology"] = "tree:s1"
-    carried_out(*prepared())
+    carry_out(*prepared())
     assert slurm.nodes["cpu-0"]["topology"] == "tree:s1"
 
 
@@ -542,7 +542,7 @@ def test_another_template_meanwhile_ends_the_run(prepared: Prepared, kubernetes:
 def test_bad_options(prepared: Prepared, kubernetes: Kubernetes, options: Object, reason: str) -> None:
     kubernetes.new_template()
     with pytest.raises(OperationError) as caught:
-        carried_out(*prepared(**options))
+        carry_out(*prepared(**options))
     assert (caught.value.reason, kubernetes.deleted) == (reason, [])
 
 
