@@ -176,7 +176,9 @@ class Kubernetes:
     def log_tail(self, namespace: str, pod: str, container: str) -> str:
         return ""
 
-    def map_concurrent(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    def map_concurrent(
+        self, work: Callable[[Any], Any], items: Sequence[Any], workers: int = 16
+    ) -> Iterator[tuple[Any, Any]]:
         for item in items:
             yield item, work(item)
 
