@@ -1,11 +1,12 @@
 # Copyright (c) 2026, slurm_ops.kubernetes authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All measurements, on the cluster of $KUBECONFIG: python -m tests.bench.run PEERS [SIZE...]"""
+"""All measurements, on the cluster of $KUBECONFIG: python -m tests.bench.run PEERS SIZE..."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,11 +18,14 @@ from . import cases, peers, report
 from .measure import Row
 from .scene import Scene
 
+SIMULATED = Path(__file__).resolve().parents[1] / "tools" / "simulated.sh"
+
 
 def measured(kubeconfig: str, peer_collections: Path, sizes: list[int]) -> Iterator[Row]:
     yield from cases.planning()
-    kube = Kube(kubeconfig)
-    for size in sizes:
+    for size in sorted(sizes):
+        subprocess.run([SIMULATED, "present", str(size)], check=True)
+        kube = Kube(kubeconfig)
         scene = Scene(kube, kubeconfig, size)
         print(f"building a cluster of {size} nodes ...", flush=True)
         scene.build()
@@ -36,7 +40,7 @@ def measured(kubeconfig: str, peer_collections: Path, sizes: list[int]) -> Itera
 
 
 def main() -> None:
-    sizes = [int(word) for word in sys.argv[2:]] or [1000, 5000]
+    sizes = [int(word) for word in sys.argv[2:]]
     rows = []
     for row in measured(os.environ["KUBECONFIG"], Path(sys.argv[1]), sizes):
         rows.append(row)

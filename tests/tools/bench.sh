@@ -18,11 +18,8 @@ if [ ! -e "$peers/.complete" ]; then
     touch "$peers/.complete"
 fi
 
-sizes=("$@")
-[ ${#sizes[@]} -gt 0 ] || sizes=(1000 5000)
-largest=$(printf '%s\n' "${sizes[@]}" | sort -n | tail -1)
-trap 'sandbox bench absent' EXIT
-sandbox bench present --extra-vars "sandbox_kwok_nodes=$largest"
+[ $# -gt 0 ] || set -- 1000 5000
+trap '"$SLURM_OPS_CHECKOUT/tests/tools/simulated.sh" absent' EXIT
 export KUBECONFIG=$SLURM_OPS_CACHE/sandbox/bench/kubeconfig
 cd -- "$SLURM_OPS_CHECKOUT"
-PYTHONPATH="$SLURM_OPS_COLLECTIONS:$SLURM_OPS_CHECKOUT" python -m tests.bench.run "$peers" "${sizes[@]}"
+PYTHONPATH="$SLURM_OPS_COLLECTIONS:$SLURM_OPS_CHECKOUT" python -m tests.bench.run "$peers" "$@"

@@ -321,6 +321,8 @@ def _provisioner(settings: Settings) -> Component:
 
 def _kwok(settings: Settings) -> Component:
     kubeconfig, access = _kubeconfig_file(settings, "kwok")
+    content = render.kwok_configuration()
+    file = _addressed(settings.run, "kwok", ".json", content)
     addresses = settings.addresses
     return Component(
         "kwok",
@@ -328,6 +330,7 @@ def _kwok(settings: Settings) -> Component:
         2,
         (
             str(settings.binaries / "kwok"),
+            f"--config={file}",
             f"--kubeconfig={kubeconfig}",
             f"--cidr={addresses.simulated_pods}",
             "--manage-all-nodes=false",
@@ -337,5 +340,5 @@ def _kwok(settings: Settings) -> Component:
             f"--server-address={addresses.hub}:10247",
         ),
         Probe(ProbeKind.HTTP, f"{addresses.hub}:10247"),
-        {kubeconfig: access},
+        {file: content, kubeconfig: access},
     )

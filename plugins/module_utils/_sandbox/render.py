@@ -70,6 +70,34 @@ def _kubeconfig(settings: Settings, authority: Mapping[str, str], user: Mapping[
     )
 
 
+# What kwok says of a simulated Node, once: its leases keep it alive. The conditions of 5,000 Nodes written anew every
+# few minutes keep a small API server busy.
+_SIMULATED_STATUS = """\
+conditions:
+- {type: Ready, status: "True", reason: Simulated, lastHeartbeatTime: {{ Now | Quote }}, lastTransitionTime: {{ Now | Quote }}}
+addresses:
+- {type: InternalIP, address: {{ NodeIP | Quote }}}
+- {type: Hostname, address: {{ .metadata.name | Quote }}}
+phase: Running
+"""  # noqa: E501
+
+
+def kwok_configuration() -> str:
+    ready = '.status.conditions.[] | select( .type == "Ready" ) | .status'
+    return as_json(
+        {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "Stage",
+            "metadata": {"name": "node-is-there"},
+            "spec": {
+                "resourceRef": {"apiGroup": "v1", "kind": "Node"},
+                "selector": {"matchExpressions": [{"key": ready, "operator": "NotIn", "values": ["True"]}]},
+                "next": {"statusTemplate": _SIMULATED_STATUS},
+            },
+        }
+    )
+
+
 def kubelet_configuration(settings: Settings, node: str) -> str:
     address = str(settings.addresses.node(node_number(node)))
     return as_json(
