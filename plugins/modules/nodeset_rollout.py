@@ -68,13 +68,32 @@ options:
   canary:
     description:
       - So many nodes, as a number or as a share, get the new template first. Once they have it, that is all, and the
-        result says RV(paused); run again without this option for the others.
+        result says RV(paused); run again without this option for the others. Not together with O(window).
     type: str
   continue_after_canary:
     description:
       - Go on with the others once those of O(canary) are good.
     type: bool
     default: false
+  window:
+    description:
+      - A maintenance window. Before it begins, the module reserves the nodes that have old Pods from its start to its
+        end, so that no job starts there that would not have ended by then, and does no more. Run it again when the
+        window has begun; all nodes of the reservation are drained at once then, whatever O(max_unavailable) says, the
+        reservation is taken away, and each node is back in service as soon as it is good.
+      - What has not begun when the window ends is given back, and the module fails with the reason V(WindowOver).
+    type: dict
+    suboptions:
+      start:
+        description:
+          - When it begins, in the form of ISO 8601 with a time zone, as in V(2026-11-22T02:00:00+01:00).
+        type: str
+        required: true
+      duration:
+        description:
+          - How long it is, in minutes.
+        type: int
+        required: true
   pause:
     description:
       - Seconds that a node must have been back before it makes room for the next.
@@ -117,6 +136,11 @@ EXAMPLES = r"""
   check_mode: true
   register: plan
 
+- name: Tonight from two to four
+  slurm_ops.kubernetes.nodeset_rollout:
+    nodeset: cpu
+    window: {start: "2026-11-22T02:00:00Z", duration: 120}
+
 - name: One node first
   slurm_ops.kubernetes.nodeset_rollout:
     nodeset: h100
@@ -158,14 +182,23 @@ batches:
   elements: list
   sample: [[cpu-1], [cpu-0]]
 paused:
-  description: Whether O(canary) nodes have the new template and others do not yet.
+  description: Whether O(canary) nodes have the new template, or O(window) is still ahead, and others have to wait.
   returned: success
   type: bool
   sample: false
+window:
+  description: The window, and whether it is C(ahead), C(open) or C(over).
+  returned: with O(window)
+  type: dict
+  sample:
+    reservation: k8s-rollout-cpu
+    start: "2026-11-22T02:00:00Z"
+    end: "2026-11-22T04:00:00Z"
+    phase: ahead
 actions:
   description:
-    - What was done, or in check mode would be, node by node. The C(kind) is one of C(drain), C(requeue), C(cancel),
-      C(forget), C(replace), C(undrain).
+    - What was done, or in check mode would be, node by node. The C(kind) is one of C(reserve), C(unreserve), C(drain),
+      C(requeue), C(cancel), C(forget), C(replace), C(undrain).
   returned: always
   type: list
   elements: dict
@@ -178,7 +211,8 @@ actions:
       done: true
 reason:
   description:
-    - One word for why it failed, as in C(RolloutFailed), C(Timeout), C(NoneToSpare), C(TemplateChanged), C(Locked).
+    - One word for why it failed, as in C(RolloutFailed), C(Timeout), C(NoneToSpare), C(WindowOver), C(TemplateChanged),
+      C(Locked).
   returned: failure
   type: str
   sample: RolloutFailed
@@ -228,10 +262,18 @@ ARGUMENTS = (
             "failure_threshold": {"type": "str", "default": "1"},
             "canary": {"type": "str"},
             "continue_after_canary": {"type": "bool", "default": False},
+            "window": {
+                "type": "dict",
+                "options": {
+                    "start": {"type": "str", "required": True},
+                    "duration": {"type": "int", "required": True},
+                },
+            },
             "pause": {"type": "int", "default": 0},
             "lock_timeout": {"type": "int", "default": 60},
             "wait_sleep": {"type": "int", "default": 2},
-        }
+        },
+        mutually_exclusive=[("canary", "window")],
     )
 )
 

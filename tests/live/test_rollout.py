@@ -9,9 +9,11 @@ import itertools
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +252,44 @@ def test_a_killed_run_goes_on(mini: MiniSlurm, rollout: Rollout) -> None:
     nothing_is_left(rollout)
 
 
+def in_a_window(mini: MiniSlurm, rollout: Rollout, names: list[str]) -> None:
+    """Reserved before it: a job that would not have ended in time does not start. In it all nodes go at once."""
+    start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=20)
+    window = {"start": start.isoformat(), "duration": 10}
+    before = uids(mini)
+    predicted = rollout(window=window, check=True)
+    assert (kinds(predicted, done=False), predicted["api_calls"]["writes"]) == ([("reserve", "k8s-rollout-cpu")], 0)
+    reserved = rollout(window=window)
+    assert kinds(reserved) == [("reserve", "k8s-rollout-cpu")]
+    assert (reserved["paused"], reserved["window"]["phase"], uids(mini) == before) == (True, "ahead", True)
+    again = rollout(window=window)
+    assert (again["changed"], again["api_calls"]["writes"]) == (False, 0)
+    # Too long to end before the window.
+    words = "cd /tmp && sbatch --parsable -n1 --mem=10 --time=10 -p cpu --wrap 'sleep 500'"
+    job = int(mini.run(words).stdout.strip())
+    time.sleep(max(0.0, (start - datetime.now(UTC)).total_seconds()))
+    assert "JobState=PENDING" in job_said(mini, job)
+    predicted = rollout(window=window, check=True)
+    with Watch(mini, names) as watch:
+        done = rollout(window=window)
+    assert kinds(done) == kinds(predicted, done=False)
+    assert kinds(done)[0] == ("unreserve", "k8s-rollout-cpu")
+    assert (watch.most_away, done["batches"], done["window"]["phase"]) == (len(names), [names], "open")
+    assert mini.run("scontrol show reservation").stdout.strip() == "No reservations in the system"
+    mini.kube.wait(lambda: job_said(mini, job), lambda text: "JobState=RUNNING" in text, timeout=60, what="it starts")
+    mini.client().cancel_jobs([job])
+    nothing_is_left(rollout, window=window)
+
+
+def test_a_window(mini: MiniSlurm, rollout: Rollout) -> None:
+    new_template(mini, features=["windowed"])
+    in_a_window(mini, rollout, NAMES)
+    new_template(mini)
+    late = {"start": "2026-01-01T00:00:00Z", "duration": 60}
+    failed = rollout(window=late, fails=True)
+    assert (failed["reason"], failed["remaining"], failed["api_calls"]["writes"]) == ("WindowOver", NAMES, 0)
+
+
 def test_other_resources_and_a_persons_drain(mini: MiniSlurm, rollout: Rollout) -> None:
     """Records are made anew, but for the one that holds a drain."""
     mini.client().update_nodes(["cpu-2"], state="DRAIN", reason=ANN)
@@ -369,6 +409,7 @@ def test_the_role_says_what_is_old_or_replaces_it(
     [
         ({"nodeset": "nope"}, "NodeSet nope is not in namespace"),
         ({"max_unavailable": "0"}, "max_unavailable is '0'; it must be at least 1"),
+        ({"window": {"start": "tonight", "duration": 60}}, "window.start is 'tonight', which is no time with a zone"),
         ({"canary": "some"}, "canary is 'some', which is neither a number of nodes nor a share"),
     ],
 )
@@ -390,3 +431,5 @@ def test_an_older_slurm(older: MiniSlurm, run_module: Callable[..., Json]) -> No
     assert "JobState=COMPLETED" in job_said(older, job)
     assert [nodes(older)[name]["cpus"] for name in ("cpu-0", "cpu-1")] == [3, 3]
     nothing_is_left(rollout)
+    new_template(older)
+    in_a_window(older, rollout, ["cpu-0", "cpu-1"])

@@ -61,13 +61,15 @@ class Worker:
 class Rules:
     """How far a rollout may go: nodes out of service, nodes that may fail, and nodes that go ahead of all others.
 
-    With ``go_on`` the others follow once those of ``canary`` are good; else they are all that is done.
+    With ``go_on`` the others follow once those of ``canary`` are good; else they are all that is done. ``closed``: the
+    time for it is over, nothing is begun any more.
     """
 
     max_unavailable: int
     failure_threshold: int = 1
     canary: int | None = None
     go_on: bool = False
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +212,8 @@ def step(picture: Picture, rules: Rules) -> Step:
 
 
 def stopped(picture: Picture, rules: Rules) -> bool:
-    """Whether so many nodes did not come back good that no more is touched."""
-    return len(picture.bad) >= rules.failure_threshold
+    """Whether no more is touched: too many nodes did not come back good, or the time is over."""
+    return rules.closed or len(picture.bad) >= rules.failure_threshold
 
 
 def quota(picture: Picture, rules: Rules) -> int:
@@ -233,6 +235,11 @@ def is_enough(picture: Picture, rules: Rules) -> bool:
 def outdated(picture: Picture) -> list[Worker]:
     """The workers whose Pods are still old, in the order in which they are taken."""
     return picture.of(OLD, DRAINING, EMPTY, LEFT)
+
+
+def to_do(picture: Picture) -> list[Worker]:
+    """Those of them that a rollout takes: all but what a person has set DOWN or FAIL."""
+    return picture.of(OLD, DRAINING, EMPTY)
 
 
 def batches(picture: Picture, rules: Rules) -> list[list[Worker]]:

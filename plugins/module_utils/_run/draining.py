@@ -19,10 +19,10 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.jobs import Job
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import SlurmNode, snapshot
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import INFORMATION
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.drain import CANCEL
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.scontrol import scontrol
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, Trouble, wait_until
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
@@ -143,16 +143,13 @@ class Draining:
             self.slurm.requeue_jobs(numbers)
             return
         # Before 26.05 only scontrol can do it.
-        namespace, pod = self._run.params["namespace"], f"{self._run.params['name']}-controller-0"
-        command = ["scontrol", "requeue", ",".join(map(str, numbers))]
-        ended = exec_in_pod(self._run.kubernetes, namespace, pod, command, container="slurmctld")
-        if ended.rc:
-            said = (ended.stderr or ended.stdout).strip()
-            raise OperationError(
-                f"scontrol requeue of {len(numbers)} jobs in Pod {namespace}/{pod} failed: {said}.",
-                reason="RequeueFailed",
-                hint="Some may have been requeued; wait for the others, or cancel them.",
-            )
+        scontrol(
+            self._run,
+            ["requeue", ",".join(map(str, numbers))],
+            f"requeue {len(numbers)} jobs",
+            reason="RequeueFailed",
+            hint="Some may have been requeued; wait for the others, or cancel them.",
+        )
 
     # --- wait -----------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.returning import Returning
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout_report import lines, told
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.window import RolloutWindow
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.workers import Workers, WorkersReader
 
 
@@ -53,6 +54,8 @@ class NodeSetRollout:
         self._reader = WorkersReader(run, self._draining)
         self._returning = Returning(run.kubernetes)
         self._lease = Lease(run.kubernetes, self._namespace, f"{run.params['name']}-rollout-{self._nodeset}")
+        self._window = RolloutWindow(run, self._nodeset) if run.params["window"] else None
+        self._only_reserves = False  # the window is still ahead
         self._rules = Rules(1)
         self._batches: list[list[Worker]] = []
         self._seen: Workers
@@ -65,20 +68,28 @@ class NodeSetRollout:
         """Read both sides. What is under way from an interrupted run comes first."""
         self._seen = self._reader.read(self._nodeset)[0]
         picture = self._seen.picture
-        self._rules = self._rules_for(picture.desired)
+        self._rules = self._rules_for(picture)
+        window: list[Action] = []
+        if self._window is not None:
+            self._only_reserves = self._window.is_ahead
+            window = self._window.plan(self._draining.slurm, [worker.node for worker in planner.to_do(picture)])
+            if self._only_reserves:
+                return window
         self._batches = planner.batches(picture, self._rules)
-        return actions_of.plan(picture, self._batches, self._seen.revision, self._policy, self._seen.on)
+        return window + actions_of.plan(picture, self._batches, self._seen.revision, self._policy, self._seen.on)
 
-    def _rules_for(self, desired: int) -> Rules:
+    def _rules_for(self, picture: Picture) -> Rules:
         counts: dict[str, int] = {}
         for option in ("max_unavailable", "failure_threshold", "canary"):
             text = self._params[option]
             if text is not None:
-                counts[option] = share(str(text), desired, option)
+                counts[option] = share(str(text), picture.desired, option)
                 if counts[option] < 1:
                     raise OperationError(f"{option} is {text!r}; it must be at least 1.", reason="Invalid")
+        # In a window all its nodes are out of service anyway.
+        everything = max(picture.desired, len(picture.workers))
         return Rules(
-            counts["max_unavailable"],
+            counts["max_unavailable"] if self._window is None else everything,
             counts["failure_threshold"],
             counts.get("canary"),
             go_on="canary" in counts and self._params["continue_after_canary"],
@@ -88,6 +99,9 @@ class NodeSetRollout:
 
     def act(self, actions: Sequence[Action]) -> None:
         """Carry out everything: the nodes overlap, so all actions are of one stage."""
+        if self._only_reserves and self._window is not None:
+            self._window.carry_out()
+            return
         self._lease.acquire(self._params["lock_timeout"])
         self._lease.keep()
         try:
@@ -97,7 +111,7 @@ class NodeSetRollout:
 
     def wait(self) -> None:
         """Without anything to do, wait for nodes that are still coming back from an earlier run."""
-        if not self._run.actions and self._seen.picture.of(RETURNING):
+        if not (self._run.actions or self._only_reserves) and self._seen.picture.of(RETURNING):
             self._roll()
 
     def _roll(self) -> None:
@@ -116,6 +130,8 @@ class NodeSetRollout:
         step, picture = self._next_step()
         self._give_back(step.give_back, picture)
         self._drain(step.drain, picture)
+        if self._window is not None:
+            self._window.carry_out()  # the reservation goes: the drains hold, and a reserved record cannot be made anew
         self._end_jobs(picture)
         self._replace(step.replace, picture)
         if step.over and not (picture.settling and self._is_unfinished(picture)):
@@ -148,6 +164,8 @@ class NodeSetRollout:
             held=self._returning.draining_for(overdue),
             settling=self._returning.came_back_within(self._params["pause"]),
         )
+        is_closed = self._window is not None and self._window.is_over
+        self._rules = dataclasses.replace(self._rules, closed=is_closed)
         return planner.step(picture, self._rules), picture
 
     def _is_unfinished(self, picture: Picture) -> bool:
@@ -225,9 +243,11 @@ class NodeSetRollout:
 
     def _conclude(self, picture: Picture) -> None:
         """Nothing is left that could be done: is that the end, or what is in the way?"""
-        waiting = [worker.node for worker in planner.outdated(picture) if picture.phase(worker) != LEFT]
+        waiting = [worker.node for worker in planner.to_do(picture)]
         if picture.bad:
             raise self._failed(picture)
+        if waiting and self._window is not None and self._rules.closed:
+            raise self._window.over(waiting, "They were given back.")
         if picture.held:
             raise OperationError(
                 f"Rollout of NodeSet {self._nodeset}: jobs still run after {self._params['drain_timeout']} s: "
@@ -272,11 +292,12 @@ class NodeSetRollout:
         """Return the NodeSet as it is now (in check mode: as it was found)."""
         picture = self._seen.picture
         planned = {worker.node for batch in self._batches for worker in batch}
-        others = {worker.node for worker in planner.outdated(picture) if picture.phase(worker) != LEFT} - planned
+        others = {worker.node for worker in planner.to_do(picture)} - planned
         return {
             "nodeset": told(self._seen, time.time()),
             "batches": [[worker.node for worker in batch] for batch in self._batches],
             "paused": bool(others),
+            **({"window": self._window.told()} if self._window is not None else {}),
         }
 
 

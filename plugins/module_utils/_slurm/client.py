@@ -231,6 +231,10 @@ class SlurmClient:
         """All jobs that slurmctld still knows."""
         return self._listing("jobs", update_time)
 
+    def reservations(self) -> Listing:
+        """All reservations."""
+        return self._listing("reservations", 0)
+
     def job_states(self) -> Sequence[Mapping[str, Any]]:
         """Job numbers and their states only, a tenth of jobs()."""
         return list(self.request("GET", "jobs/state/", "read states of jobs").get("jobs") or ())

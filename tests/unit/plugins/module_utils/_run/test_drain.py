@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import drain, draining
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import drain, draining, scontrol
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.drain import NodeDrain
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, carry_out, stages
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
@@ -319,7 +319,7 @@ def test_older_slurms_requeue_by_scontrol(slurm: Slurm, monkeypatch: pytest.Monk
             slurm.end(7, "PENDING")
         return type("Finished", (), {"rc": rc, "stdout": "", "stderr": "Access denied\n"})
 
-    monkeypatch.setattr(draining, "exec_in_pod", exec_in_pod)
+    monkeypatch.setattr(scontrol, "exec_in_pod", exec_in_pod)
     run, work = prepared(nodes=["w-0"], on_running_jobs="requeue", wait_timeout=0)
     if rc:
         with pytest.raises(OperationError) as caught:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,12 +17,14 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import (
     draining,
     nodeset_rollout,
+    window,
     workers,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, carry_out
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.nodeset_rollout import NodeSetRollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.returning import Returning
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout_report import told
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.window import RolloutWindow
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.workers import HASH, WorkersReader
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import GivenToken
@@ -237,6 +240,9 @@ def made_up(monkeypatch: pytest.MonkeyPatch, slurm: Slurm, kubernetes: Kubernete
     monkeypatch.setattr(nodeset_rollout, "wait_until", wait_until)
     monkeypatch.setattr(nodeset_rollout, "Lease", Lease)
     monkeypatch.setattr(nodeset_rollout, "Returning", lambda client: Returning(client, lambda: kubernetes.now))
+    monkeypatch.setattr(
+        nodeset_rollout, "RolloutWindow", lambda run, name: RolloutWindow(run, name, lambda: START + kubernetes.now)
+    )
 
 
 Prepared = Callable[..., tuple[Run, NodeSetRollout]]
@@ -248,7 +254,7 @@ def prepared(kubernetes: Kubernetes) -> Prepared:
         params = {
             "namespace": "hpc", "name": "slurm", "nodeset": "cpu", "max_unavailable": "1", "on_running_jobs": "wait",
             "drain_timeout": 60, "ready_timeout": 60, "failure_threshold": "1", "canary": None,
-            "continue_after_canary": False, "pause": 0, "lock_timeout": 60, "wait_sleep": 1, **options,
+            "continue_after_canary": False, "window": None, "pause": 0, "lock_timeout": 60, "wait_sleep": 1, **options,
         }  # fmt: skip
         run = Run(params, "slurm")
         run._kubernetes = kubernetes  # type: ignore[assignment]
@@ -559,3 +565,88 @@ def test_the_info_twin_counts_all_nodesets(prepared: Prepared, kubernetes: Kuber
     ]
     reader = WorkersReader(run, work._draining)
     assert told(reader.read("cpu")[0], 0.0)["nodes"][0]["revision"] == "1"
+
+
+@pytest.fixture
+def scontrol(monkeypatch: pytest.MonkeyPatch, slurm: Slurm) -> list[str]:
+    """What scontrol was told; reservations that it makes are there, and those that it deletes are not."""
+    told_it: list[str] = []
+
+    def run(_run: Run, arguments: Sequence[str], what: str, **_more: str) -> None:
+        told_it.append(what)
+        given = dict(word.split("=", 1) for word in arguments[1:])
+        slurm.reservations.clear()
+        if arguments[0] != "delete":
+            start = int(given["StartTime"].removeprefix("uts"))
+            slurm.reservations.append(
+                {
+                    "name": given["ReservationName"],
+                    "start_time": {"set": True, "number": start},
+                    "end_time": {"set": True, "number": start + 60 * int(given["Duration"])},
+                    "node_list": given["Nodes"],
+                    "flags": ["MAINT", "IGNORE_JOBS"],
+                }
+            )
+
+    monkeypatch.setattr(window, "scontrol", run)
+    return told_it
+
+
+def begins_in(seconds: int, minutes: int = 2) -> Object:
+    start = datetime.fromtimestamp(START + seconds, UTC)
+    return {"start": start.isoformat(), "duration": minutes}
+
+
+def test_a_window_is_reserved_before_and_drained_in(
+    prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm, scontrol: list[str]
+) -> None:
+    kubernetes.new_template()
+    hour = begins_in(50)
+    run, work = prepared(window=hour)
+    result = carry_out(run, work)
+    assert kinds(run) == [("reserve", "k8s-rollout-cpu")]
+    assert (result["paused"], result["window"]["phase"], kubernetes.deleted, slurm.written) == (True, "ahead", [], [])
+    assert slurm.reservations[0]["node_list"] == "cpu-[0-2]"
+    again, work = prepared(window=hour)
+    carry_out(again, work)
+    assert (again.actions, len(scontrol)) == ([], 1)
+    moved, work = prepared(window=begins_in(60))
+    carry_out(moved, work)
+    assert kinds(moved) == [("reserve", "k8s-rollout-cpu")]
+    kubernetes.pause(60)
+    run, work = prepared(window=begins_in(60))
+    result = carry_out(run, work)
+    assert kinds(run)[0] == ("unreserve", "k8s-rollout-cpu")
+    assert sorted(kinds(run)[1:]) == sorted(node_by_node("cpu-0", "cpu-1", "cpu-2"))
+    assert (result["batches"], max(kubernetes.ever_away)) == ([["cpu-0", "cpu-1", "cpu-2"]], 3)
+    assert (slurm.reservations, result["window"]["phase"]) == ([], "open")
+    assert slurm.written[0][2]["state"] == ["DRAIN"], "the drains hold before the reservation goes"
+
+
+def test_when_the_window_ends_what_was_not_begun_is_given_back(
+    prepared: Prepared, kubernetes: Kubernetes, slurm: Slurm, scontrol: list[str]
+) -> None:
+    kubernetes.new_template()
+    slurm.job(7, "cpu-1")
+    run, work = prepared(window=begins_in(0, 1), drain_timeout=3600)
+    with pytest.raises(OperationError) as caught:
+        carry_out(run, work)
+    assert (caught.value.reason, caught.value.remaining) == ("WindowOver", ("cpu-1",))
+    assert sorted(kubernetes.deleted) == ["cpu-0", "cpu-2"]
+    assert not any("DRAIN" in node["state"] for name, node in slurm.nodes.items() if name.startswith("cpu"))
+    assert slurm.jobs[7]["job_state"] == ["RUNNING"]
+    late, work = prepared(window=begins_in(0, 1))
+    with pytest.raises(OperationError) as caught:
+        carry_out(late, work)
+    assert (caught.value.reason, late.actions, scontrol) == ("WindowOver", [], [])
+
+
+def test_when_nothing_is_left_to_roll_out_the_reservation_goes(
+    prepared: Prepared, slurm: Slurm, scontrol: list[str]
+) -> None:
+    slurm.reservations.append({"name": "k8s-rollout-cpu", "node_list": "cpu-0", "flags": ["MAINT"]})
+    for done in ([("unreserve", "k8s-rollout-cpu")], []):
+        run, work = prepared(window=begins_in(50))
+        carry_out(run, work)
+        assert kinds(run) == done
+    assert (slurm.reservations, len(scontrol)) == ([], 1)

@@ -26,6 +26,7 @@ class Slurm:
         self.parser = parser
         self.nodes: dict[str, Object] = {}
         self.jobs: dict[int, Object] = {}
+        self.reservations: list[Object] = []
         self.written: list[tuple[str, str, Any]] = []
         self.reads = 0
         self.before: Callable[[str, str], None] = lambda _method, _path: None
@@ -67,6 +68,8 @@ class Slurm:
             return {"nodes": list(self.nodes.values()), "last_update": 1}
         if (method, what) == ("GET", "jobs/"):
             return {"jobs": list(self.jobs.values()), "last_update": 1}
+        if (method, what) == ("GET", "reservations/"):
+            return {"reservations": self.reservations, "last_update": 1}
         if (method, what) == ("POST", "nodes/"):
             for name in hostlist.expand(content["name"][0]):
                 self._update(self.nodes[name], content)
