@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import drains, jobs
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
@@ -25,7 +26,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module i
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.scontrol import scontrol
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, Trouble, wait_until
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import Listing, SlurmClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.errors import SlurmError
 
 # Requeueing over REST came with this data_parser (Slurm 26.05).
@@ -43,6 +44,7 @@ class Draining:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._client: SlurmClient | None = None
+        self._listing: Listing | None = None
 
     @property
     def slurm(self) -> SlurmClient:
@@ -51,9 +53,19 @@ class Draining:
             self._client = client_of(self._run.kubernetes, self._run.params, self._run.slurm_calls)
         return self._client
 
+    def listing(self) -> Sequence[Mapping[str, Any]]:
+        """All nodes as Slurm lists them, read anew only if Slurm says that one changed, as any state and reason does.
+
+        A registration that changes neither may go unnoticed: who waits for slurmd reads with ``slurm.nodes()``.
+        """
+        found = self.slurm.nodes(self._listing.last_update if self._listing else 0)
+        if found.changed or self._listing is None:
+            self._listing = found
+        return self._listing.items
+
     def nodes(self) -> Mapping[str, SlurmNode]:
         """All nodes by name."""
-        return snapshot(slurm_nodes=self.slurm.nodes().items).slurm_nodes
+        return snapshot(slurm_nodes=self.listing()).slurm_nodes
 
     def jobs(self) -> list[Job]:
         """All jobs that slurmctld still knows."""

@@ -82,7 +82,7 @@ def read_targets(run: Run, draining: Draining, *, pods: bool = False, kubernetes
     seen = snapshot(
         pods=run.kubernetes.list(PODS, namespace, labels=labels) if pods or on_nodes or by == "nodeset" else (),
         nodes=run.kubernetes.list(NODES) if kubernetes_nodes or on_nodes else (),
-        slurm_nodes=draining.slurm.nodes().items,
+        slurm_nodes=draining.listing(),
     )
     if by == "nodes":
         names = hostlist_option(params["nodes"])

@@ -330,3 +330,13 @@ def test_older_slurms_requeue_by_scontrol(slurm: Slurm, monkeypatch: pytest.Monk
         assert carry_out(run, work)["drained"] == ["w-0"]
     assert commands == [("hpc", "slurm-controller-0", "scontrol", "requeue", "7")]
     assert kinds(run.actions)[-1] == ("requeue", "job 7", not rc)
+
+
+def test_nodes_that_did_not_change_are_not_read_again(slurm: Slurm) -> None:
+    reader = draining.Draining(prepared(nodes=["w-0"])[0])
+    before = reader.nodes()
+    slurm.unchanged, reads = True, slurm.reads
+    assert (reader.nodes(), slurm.reads) == (before, reads)
+    slurm.unchanged = False
+    slurm.node("w-0", "IDLE+DRAIN", "burn-in")
+    assert reader.nodes()["w-0"].state.drained

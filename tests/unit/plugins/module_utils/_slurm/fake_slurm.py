@@ -29,6 +29,7 @@ class Slurm:
         self.reservations: list[Object] = []
         self.written: list[tuple[str, str, Any]] = []
         self.reads = 0
+        self.unchanged = False  # what a read that asks for changes since then is told
         self.before: Callable[[str, str], None] = lambda _method, _path: None
 
     def node(self, name: str, state: str = "IDLE", reason: str = "", **more: Any) -> None:
@@ -54,6 +55,9 @@ class Slurm:
         _slash, _plugin, parser, what = path.split("/", 3)
         if parser != self.parser:
             return Answer(404, {}, b"")
+        what, _mark, query = what.partition("?")
+        if "update_time" in query and self.unchanged:
+            return Answer(304, {}, b"")
         content = json.loads(body) if body else None
         if method != "GET":
             self.written.append((method, what, content))
