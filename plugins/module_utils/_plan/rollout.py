@@ -173,7 +173,7 @@ def _phase(worker: Worker, reason: str) -> str:
     return LEFT if is_others(worker, reason) else OLD
 
 
-def _order(worker: Worker) -> tuple[int, float, list[tuple[str, int]]]:
+def _order(worker: Worker) -> tuple[int, float, tuple[str, int, str]]:
     """Out of service first, then idle, then by the end of the last job."""
     busy = worker.state is not None and worker.state.busy
     rank = 2 if busy else 1 if in_service(worker) else 0
