@@ -129,6 +129,11 @@ def job_said(mini: MiniSlurm, number: int) -> str:
     return mini.run(f"scontrol show job {number}", check=False).stdout
 
 
+def in_service(record: Json | None) -> bool:
+    """A record that is made anew is gone for a moment."""
+    return record is not None and not parse(record["state"]).drain
+
+
 class Watch:
     """Looks all the time which nodes of a NodeSet are drained or have no Pod that is ready."""
 
@@ -156,7 +161,7 @@ class Watch:
             away = [
                 name
                 for name in self._names
-                if name not in there or not is_ready(there[name]) or parse(known[name]["state"]).drain
+                if name not in there or not is_ready(there[name]) or not in_service(known.get(name))
             ]
             self.most_away = max(self.most_away, len(away))
             for name, item in there.items():
