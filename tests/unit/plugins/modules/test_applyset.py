@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ import yaml
 
 from ansible_collections.slurm_ops.kubernetes.plugins.modules import applyset
 
-from ..module_utils._kube.fake_api import Answer, Asked, FakeApi, serving, status
+from ..module_utils._kube.fake_api import Answer, Asked, FakeApi, status
 from ..module_utils._kube.fake_cluster import FakeCluster
 from .run_module import run_module
 
@@ -40,17 +40,6 @@ def workload(kind: str = "Deployment", name: str = "web", restart_on: str = "", 
 
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fresh"}}
-
-
-@pytest.fixture
-def cluster() -> FakeCluster:
-    return FakeCluster()
-
-
-@pytest.fixture
-def api(cluster: FakeCluster) -> Iterator[FakeApi]:
-    with serving(respond=cluster) as server:
-        yield server
 
 
 @pytest.fixture

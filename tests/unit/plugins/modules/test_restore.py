@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +15,13 @@ import pytest
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive
 from ansible_collections.slurm_ops.kubernetes.plugins.modules import backup, restore
 
-from ..module_utils._kube.fake_api import FakeApi, serving
+from ..module_utils._kube.fake_api import FakeApi
 from ..module_utils._kube.fake_cluster import FakeCluster
 from ..module_utils._run.archive_samples import PARTS, SECRET, TOPOLOGY, write
 from .run_module import run_module
 
 Object = dict[str, Any]
 Run = Callable[..., Object]
-
-
-@pytest.fixture
-def cluster() -> FakeCluster:
-    return FakeCluster()
-
-
-@pytest.fixture
-def api(cluster: FakeCluster) -> Iterator[FakeApi]:
-    with serving(respond=cluster) as server:
-        yield server
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.modules import secret
 
-from ..module_utils._kube.fake_api import Answer, Asked, FakeApi, serving, status
+from ..module_utils._kube.fake_api import Answer, Asked, FakeApi, status
 from ..module_utils._kube.fake_cluster import FakeCluster
 from .run_module import run_module
 
@@ -22,17 +22,6 @@ Object = dict[str, Any]
 Run = Callable[..., Object]
 
 DATA = {"key": {"bytes": 64}, "password": {"password": {"length": 20}}, "own": {"value": "open sesame"}}
-
-
-@pytest.fixture
-def cluster() -> FakeCluster:
-    return FakeCluster()
-
-
-@pytest.fixture
-def api(cluster: FakeCluster) -> Iterator[FakeApi]:
-    with serving(respond=cluster) as server:
-        yield server
 
 
 @pytest.fixture

@@ -15,25 +15,11 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.connection import Connection
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError, Unreachable
 
+from ..clock import Clock
 from .fake_api import Answer, Asked, FakeApi, serving, status
 
 CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
 ONE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
-
-
-class Clock:
-    """A clock that only pauses move, so that no test waits."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.pauses: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pause(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now += seconds
 
 
 def client_of(api: FakeApi, clock: Clock | None = None, tokens: list[str] | None = None) -> KubernetesClient:

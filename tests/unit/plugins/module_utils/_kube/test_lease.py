@@ -14,6 +14,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError, Unreachable
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.lease import Lease
 
+from ..clock import Clock
+
 
 class Server:
     """As much of a KubernetesClient as a Lease uses; counts writes."""
@@ -41,17 +43,6 @@ class Server:
         self.version += 1
         self.lease["metadata"]["resourceVersion"] = str(self.version)
         self.lease["spec"] |= change["spec"]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pause(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def lease(server: Server, clock: Clock, holder: str, **more: Any) -> Lease:

@@ -14,14 +14,9 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout import Rollout
 
+from ..clock import Clock
+
 Object = dict[str, Any]
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Cluster:

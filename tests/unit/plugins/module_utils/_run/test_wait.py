@@ -15,18 +15,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.progress import Progress
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import wait_until
 
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.pauses: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pause(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now += seconds
+from ..clock import Clock
 
 
 def wait(look: Callable[[], Seen], clock: Clock, timeout: float = 60, progress: Progress | None = None) -> None:
@@ -48,13 +37,13 @@ def waiting(*troubles: Trouble) -> Seen:
 
 
 def test_what_is_done_already_needs_no_pause() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     wait(looks(Seen()), clock)
     assert clock.pauses == []
 
 
 def test_the_first_looks_follow_each_other_faster() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     wait(looks(*[waiting()] * 8, Seen()), clock)
     assert clock.pauses[0] == 0.2
     assert sorted(clock.pauses) == clock.pauses
@@ -62,7 +51,7 @@ def test_the_first_looks_follow_each_other_faster() -> None:
 
 
 def test_it_ends_when_the_time_is_over() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     with pytest.raises(OperationError) as caught:
         wait(looks(waiting(trouble(INFORMATION, text="the probe fails"))), clock, 30)
     assert 130 <= clock.now < 131
@@ -74,7 +63,7 @@ def test_it_ends_when_the_time_is_over() -> None:
 
 
 def test_what_can_never_heal_ends_it_at_once() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     with pytest.raises(OperationError) as caught:
         wait(looks(waiting(trouble(0))), clock)
     assert clock.now == 100
@@ -84,19 +73,19 @@ def test_what_can_never_heal_ends_it_at_once() -> None:
 
 
 def test_what_may_heal_ends_it_when_it_lasts() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     with pytest.raises(OperationError):
         wait(looks(waiting(trouble(10))), clock)
     assert 110 <= clock.now <= 112
 
 
 def test_what_heals_does_not_end_it() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     wait(looks(*[waiting(trouble(10))] * 4, *[waiting()] * 20, waiting(trouble(10)), Seen()), clock)
 
 
 def test_a_trouble_that_comes_and_goes_is_the_same_one() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     flapping: Iterable[Seen] = [waiting(trouble(10)), waiting()] * 20
     with pytest.raises(OperationError):
         wait(looks(*flapping), clock)
@@ -105,12 +94,12 @@ def test_a_trouble_that_comes_and_goes_is_the_same_one() -> None:
 
 def test_several_troubles_are_told_together() -> None:
     with pytest.raises(OperationError) as caught:
-        wait(looks(waiting(trouble(0, "1", "one"), trouble(0, "2", "two"), trouble(0, "3", "two"))), Clock())
+        wait(looks(waiting(trouble(0, "1", "one"), trouble(0, "2", "two"), trouble(0, "3", "two"))), Clock(100.0))
     assert caught.value.msg.splitlines() == ["The thing failed after 0 s:", "  one; Mend it.", "  two; Mend it."]
 
 
 def test_it_says_now_and_then_what_it_waits_for(tmp_path: Path) -> None:
-    path, clock = tmp_path / "progress", Clock()
+    path, clock = tmp_path / "progress", Clock(100.0)
     path.touch()
     progress = Progress("web", environ={"SLURM_OPS_PROGRESS": str(path)}, clock=clock)
     with pytest.raises(OperationError):

@@ -17,6 +17,8 @@ import pytest
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import GivenToken, SignedToken, sign
 
+from ..clock import Clock
+
 KEY = bytes(range(32))
 
 
@@ -27,14 +29,6 @@ def opened(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return json.loads(base64.urlsafe_b64decode(head + "==")), json.loads(base64.urlsafe_b64decode(claims + "=="))
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_known_token() -> None:
     # RFC 7519's way, with a key and claims of our own, checked with scontrol's plugin on a live cluster.
     head, claims = opened(sign({"sun": "root", "exp": 1}, KEY))
@@ -43,7 +37,7 @@ def test_known_token() -> None:
 
 
 def test_a_token_lives_shortly_and_is_renewed_in_time() -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     source = SignedToken(KEY, now=clock, lifespan=600)
     first = source.token()
     claims = opened(first)[1]
@@ -59,7 +53,7 @@ def test_a_token_lives_shortly_and_is_renewed_in_time() -> None:
 
 
 def test_a_clock_that_goes_back_makes_a_new_token() -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     source = SignedToken(KEY, now=clock)
     source.token()
     clock.now -= 5000
@@ -67,7 +61,7 @@ def test_a_clock_that_goes_back_makes_a_new_token() -> None:
 
 
 def test_a_refused_token_is_made_anew_but_a_given_one_is_not() -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     source = SignedToken(KEY, "alice", now=clock, claims={"uid": 7})
     first = source.token()
     clock.now += 1
