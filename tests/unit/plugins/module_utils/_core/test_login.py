@@ -53,7 +53,8 @@ def test_the_least_that_is_needed() -> None:
     }
     assert sources["configMap/slurm-login-config"]["10-slurm-ops.conf"] == "sshd/10-slurm-ops.conf"
     assert sources["configMap/slurm-login-config"]["compose.sh"] == "compose.sh"
-    assert sources["secret/slurm-auth"] == {"slurm.key": "slurm/slurm.key"}
+    assert sources["secret/slurm-auth"] == {"slurm.key": "slurm/slurm.key", "slurm.jwks": "slurm/slurm.jwks"}
+    assert "slurm-auth" not in found["restart_on"], "new keys end no session"
 
 
 def test_only_the_keys_that_are_read_restart_the_pods() -> None:
