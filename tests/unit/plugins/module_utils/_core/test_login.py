@@ -26,7 +26,11 @@ def items(source: dict[str, Any]) -> dict[str, str]:
 
 
 def by_name(sources: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
-    return {f"{kind}/{source['name']}": items(source) for entry in sources for kind, source in entry.items()}
+    found: dict[str, dict[str, str]] = {}
+    for entry in sources:
+        for kind, source in entry.items():
+            found.setdefault(f"{kind}/{source['name']}", {}).update(items(source))
+    return found
 
 
 def problems_of(**variables: Any) -> str:
