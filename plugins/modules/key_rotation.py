@@ -55,7 +55,7 @@ options:
   wait:
     description:
       - Whether to wait until O(overlap) is over, and end the old key. With V(false) that is left to the next run after
-        RV(keys.*.retires_after).
+        RV(rotations.*.retires_after).
     type: bool
     default: true
   wait_timeout:
@@ -101,7 +101,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-keys:
+rotations:
   description: The keys of O(which), without what is in them.
   returned: success
   type: dict
@@ -117,7 +117,7 @@ keys:
       type: str
       sample: settled
     retires_after:
-      description: When the time of the old key is over; only if RV(keys.*.phase) is V(switched).
+      description: When the time of the old key is over; only if RV(rotations.*.phase) is V(switched).
       type: str
       sample: "2026-11-22T18:05:02Z"
   sample: {"slurm": {"made": "2026-11-21T18:05:02Z", "phase": "settled", "retires_after": null}}

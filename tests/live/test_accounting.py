@@ -296,9 +296,9 @@ def enforced(run_playbook: Callable[..., PlaybookResult], site: PlaybookResult) 
         "AccountingStorageEnforce": ["associations", "limits", "qos"],
         "PriorityType": "priority/multifactor",
     }
-    run_playbook("site", extra_vars={"slurm_conf": conf})
+    run_playbook("site", extra_vars={"slurm_conf": conf}, tags="cluster")
     yield
-    run_playbook("site")
+    run_playbook("site", tags="cluster")
 
 
 def test_limits_hold_jobs_and_jobs_hold_what_would_go(

@@ -159,13 +159,13 @@ def test_both_keys_are_replaced_and_nobody_notices(
         # Not its time yet, and asked for nothing: nothing is written.
         again = run_module("key_rotation", {"older_than": "90d", "overlap": "1d", "wait": False})
         assert (again["changed"], again["actions"], again["api_calls"]["writes"]) == (False, [], 0)
-        assert again["keys"]["slurm"]["retires_after"]
+        assert again["rotations"]["slurm"]["retires_after"]
         assert set(data_of(kube.get(AUTH))) == {"jwks.json", "jwt.jwk", "jwt.key", "slurm.jwks", "slurm.key"}
         slurm("srun --mem=20 -t1 hostname", user="alice")
         old_failures, old_asked = list(with_the_old_token.failures), with_the_old_token.asked
         ended = run_module("key_rotation", {"older_than": "90d", "overlap": "0", "wait": False})
         assert steps(ended) == TO_THE_END
-        assert {key["phase"] for key in ended["keys"].values()} == {"settled"}
+        assert {key["phase"] for key in ended["rotations"].values()} == {"settled"}
     assert old_failures == [], old_failures
     assert with_new_ones.failures == [], with_new_ones.failures
     assert min(old_asked, with_new_ones.asked) > 30

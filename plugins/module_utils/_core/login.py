@@ -45,7 +45,7 @@ def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
 
     ``sssd`` and ``config``: data of the two ConfigMaps. ``sources``: of the projected volume that the init container
     reads. ``restart_on``: the objects whose change needs new Pods. ``service``: spec of the Service.
-    ``keys``: sources of the volume with the keys, which go to ``keys_folder``.
+    ``key_sources``: of the volume with the keys, which go to ``keys_folder``.
     ``service_files``, ``service_items``: data and items of the ConfigMap of supervised services (empty: none).
     """
     problems = Problems()
@@ -67,7 +67,7 @@ def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
         "config": config,
         "sources": sources,
         "restart_on": ",".join(_named(sources, without=(auth_secret,))),
-        "keys": _keys(auth_secret),
+        "key_sources": _keys(auth_secret),
         # Where sackd has its keys: the images of this collection copy them, as sackd wants to own them.
         "keys_folder": "/run/slurm-keys" if fields.text("slurm_image_contract") == "slurm_ops" else "/etc/slurm",
         "service": _service(fields),

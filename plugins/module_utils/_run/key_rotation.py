@@ -213,7 +213,7 @@ class KeyRotation:
                 if item.phase == planner.SWITCHED
                 else None,
             }
-        return {"keys": told}
+        return {"rotations": told}
 
 
 def _generated(phase: str, kinds: Sequence[str], now: float) -> dict[str, Any]:
