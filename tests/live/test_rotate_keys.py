@@ -19,8 +19,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import ENVIRONMENT, resolve
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import ServiceProxy, client_of, signer
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import GivenToken
 
 from .support.guides import examples_of
 from .support.jobs import job_state
@@ -116,12 +114,25 @@ def old_token(kubernetes: KubernetesClient) -> str:
 @pytest.fixture
 def job(slurm: Slurm) -> Iterator[str]:
     """A job of alice that runs until it is told to end, and then asks Slurm something itself."""
-    script = "until [ -e $HOME/end-$SLURM_JOB_ID ]; do sleep 0.2; done; srun --mem=20 hostname > $HOME/end-$SLURM_JOB_ID"
-    command = ["sbatch", "--parsable", "-o", "/dev/null", "--mem=50", "-t10", "--wrap", script]
-    number = slurm(["sh", "-c", 'cd && exec "$@"', "sh", *command], user="alice").stdout.strip()
+    script = "until [ -e /tmp/end-$SLURM_JOB_ID ]; do sleep 0.2; done; srun --mem=20 hostname"
+    command = [
+        "sbatch",
+        "--parsable",
+        "-D",
+        "/tmp",
+        "-o",
+        "/dev/null",
+        "-w",
+        WORKER,
+        "--mem=50",
+        "-t10",
+        "--wrap",
+        script,
+    ]
+    number = slurm(command, user="alice").stdout.strip()
     yield number
     slurm(["scancel", number], on="controller", check=False)
-    slurm(f"rm -f ~/end-{number}", user="alice", check=False)
+    slurm(f"rm -f /tmp/end-{number}", on=WORKER, check=False)
 
 
 def processes(slurm: Slurm, pods: Sequence[str]) -> dict[str, str]:
@@ -140,7 +151,7 @@ def test_both_keys_are_replaced_and_nobody_notices(
     pods = ["slurm-controller-0", "slurm-login-0", WORKER, "cpu-1"]
     before, ran_since = kube.get(AUTH), processes(slurm, pods)
     token = old_token(kubernetes)
-    variables = {"rotate_keys_older_than": "0", "rotate_keys_overlap": "1d", "rotate_keys_wait": "false"}
+    variables = {"rotate_keys_older_than": "0", "rotate_keys_overlap": "1d", "rotate_keys_wait": "false", "rotate_keys_wait_timeout": "90"}
     predicted = run_playbook("rotate_keys", extra_vars=variables, check=True, diff=True).tasks[-2].result
     assert steps(predicted) == TO_THE_SWITCH
     assert kube.get(AUTH)["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
@@ -161,7 +172,7 @@ def test_both_keys_are_replaced_and_nobody_notices(
         assert (again["changed"], again["actions"], again["api_calls"]["writes"]) == (False, [], 0)
         assert again["rotations"]["slurm"]["retires_after"]
         assert set(data_of(kube.get(AUTH))) == {"jwks.json", "jwt.jwk", "jwt.key", "slurm.jwks", "slurm.key"}
-        slurm("srun --mem=20 -t1 hostname", user="alice")
+        slurm("srun -D /tmp --mem=20 -t1 hostname", user="alice")
         old_failures, old_asked = list(with_the_old_token.failures), with_the_old_token.asked
         ended = run_module("key_rotation", {"older_than": "90d", "overlap": "0", "wait": False})
         assert steps(ended) == TO_THE_END
@@ -180,7 +191,7 @@ def test_both_keys_are_replaced_and_nobody_notices(
     # No container was started anew: the job runs, and can still ask Slurm.
     assert processes(slurm, pods) == ran_since
     assert job_state(slurm, job) == "RUNNING"
-    slurm(f"touch ~/end-{job}", user="alice")
+    slurm(f"touch /tmp/end-{job}", on=WORKER)
     kube.wait(
         lambda: slurm(f"sacct -nXPj {job} -o State,ExitCode", user="alice").stdout.strip(),
         lambda found: found == "COMPLETED|0:0",
@@ -240,13 +251,11 @@ def test_a_daemon_that_does_not_read_holds_the_rotation_and_the_next_run_finishe
     kinds = [action["kind"] for action in done["actions"]]
     assert kinds[-6:] == ["switch", "reload", "retire", "restart", "reload", "finish"]
     assert "add" not in kinds
-    hosts = slurm("srun -N2 --mem=20 -t1 hostname", user="alice").stdout.split()
+    hosts = slurm("srun -D /tmp -N2 --mem=20 -t1 hostname", user="alice").stdout.split()
     assert sorted(hosts) == ["cpu-0", "cpu-1"]
 
 
-def test_site_finds_nothing_to_do_afterwards(
-    run_playbook: Callable[..., PlaybookResult], site: PlaybookResult
-) -> None:
+def test_site_finds_nothing_to_do_afterwards(run_playbook: Callable[..., PlaybookResult], site: PlaybookResult) -> None:
     assert [str(task) for task in run_playbook("site").changed] == []
 
 

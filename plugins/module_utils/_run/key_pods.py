@@ -6,7 +6,8 @@
 """The Pods that have keys: bringing the Secret's keys into them at once, and seeing which daemons have read them.
 
 A daemon reads its keys when it starts, and a reconfigure starts it anew (slurmctld, slurmd, sackd) without touching
-jobs and sessions. So it works with the keys of its Pod if, and only if, it is younger than they are.
+jobs and sessions. So it works with the keys of its Pod if, and only if, it is younger than they are. sackd
+stays the same process; that it has started anew is seen by the configuration, which it writes just before.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ _LOOK = r"""
 cd "$2" || exit 1
 printf '=== hashes\n'; sha256sum $3 2>/dev/null
 printf '=== times\n'; stat -L -c %.3Y $3 2>/dev/null | sort -n | tail -n 1; date +%s.%N; cut -d' ' -f1 /proc/uptime
+printf '=== configuration\n'; stat -L -c %.3Y /run/slurm/conf/slurm.conf 2>/dev/null
 printf '=== processes\n'
 for process in /proc/[0-9]*; do
   case $(cat "$process/comm" 2>/dev/null) in
@@ -61,7 +63,7 @@ for folder in /etc/slurm /run/slurm-keys; do
   done
 done
 """
-_NUDGE = r"""for process in $1; do kill -HUP "$process"; done"""
+_ASK = r"""for process in $2; do kill "-$1" "$process"; done"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Part:
     container: str
     folder: str
     files: tuple[str, ...]
+    # What makes it start anew: a reconfigure of its own, or its end, after which its supervisor starts it.
+    signal: str = "HUP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +86,20 @@ class Lack:
     files: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A look into a Pod: hashes of its keys, the times for is_younger, when the configuration came, and [number, start]
+    of the daemon's processes."""
+
+    hashes: Mapping[str, str]
+    times: list[str]
+    configured: float
+    processes: Sequence[Sequence[str]]
+
+
 CONTROLLER = Part("slurmctld", "slurmctld", "/etc/slurm", ALL)
 WORKER = Part("slurmd", "slurmd", "/etc/slurm", BETWEEN_DAEMONS)
-LOGIN = Part("sackd", "login", "/etc/slurm", BETWEEN_DAEMONS)
+LOGIN = Part("sackd", "login", "/etc/slurm", BETWEEN_DAEMONS, signal="TERM")
 ACCOUNTING = Part("slurmdbd", "slurmdbd", "/etc/slurm", ALL)
 
 
@@ -180,8 +195,8 @@ class KeyPods:
     def ask_again(self, pods: Mapping[str, Part]) -> None:
         """Have daemons whom slurmctld did not reach start anew by a signal."""
         for name, part in pods.items():
-            processes = " ".join(number for number, _began in self._look(name, part)[2])
-            self._exec(name, part, ["sh", "-c", _NUDGE, "nudge", processes], reads=False)
+            processes = " ".join(number for number, _began in self._look(name, part).processes)
+            self._exec(name, part, ["sh", "-c", _ASK, "ask", part.signal, processes], reads=False)
 
     # --- slurmdbd -------------------------------------------------------------------------------------------------
 
@@ -212,26 +227,27 @@ class KeyPods:
     def _lacks(self, name: str, part: Part, data: planner.Data, *, copies: bool = False) -> Lack | None:
         if part is LOGIN and copies:
             self._exec(name, part, ["sh", "-c", _COPY], reads=False)
-        hashes, times, processes = self._look(name, part)
+        seen = self._look(name, part)
         wanted = {file: hashlib.sha256(data[file]).hexdigest() for file in part.files if file in data}
-        if hashes != wanted:
-            other = [file for file in part.files if hashes.get(file) != wanted.get(file)]
+        if seen.hashes != wanted:
+            other = [file for file in part.files if seen.hashes.get(file) != wanted.get(file)]
             return Lack(f"Pod {name} does not have the Secret's {', '.join(other)} yet", files=True)
         # The oldest: in a reconfigure the old one serves until the new one is ready.
-        started = min((int(began) for _number, began in processes), default=0)
+        started = min((int(began) for _number, began in seen.processes), default=0)
         if not started:
             return Lack(f"there is no {part.daemon} in Pod {name}")
-        if is_younger(started, times):
+        came = seen.times[:1]
+        if is_younger(started, seen.times) or (part is LOGIN and came and seen.configured > float(came[0])):
             return None
         return Lack(f"{part.daemon} in Pod {name} has not read its keys since they came")
 
-    def _look(self, name: str, part: Part) -> tuple[dict[str, str], list[str], list[list[str]]]:
-        """Hashes of the keys, the times for is_younger, and [process, when it began] of the daemon."""
+    def _look(self, name: str, part: Part) -> Seen:
         ended = self._exec(name, part, ["sh", "-c", _LOOK, "look", part.daemon, part.folder, " ".join(part.files)])
         shown = sections(ended.stdout)
         hashes = {line.split()[1]: line.split()[0] for line in shown.get("hashes", "").splitlines()}
         processes = [line.split() for line in shown.get("processes", "").splitlines() if len(line.split()) == 2]
-        return hashes, shown.get("times", "").split(), processes
+        configured = float(shown.get("configuration", "").strip() or 0)
+        return Seen(hashes, shown.get("times", "").split(), configured, processes)
 
     def _exec(self, name: str, part: Part, command: Sequence[str], *, reads: bool = True) -> Any:
         return exec_in_pod(
