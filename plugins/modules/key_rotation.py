@@ -55,7 +55,7 @@ options:
   wait:
     description:
       - Whether to wait until O(overlap) is over, and end the old key. With V(false) that is left to the next run after
-        RV(rotations.*.retires_after).
+        RV(rotations[].retires_after).
     type: bool
     default: true
   wait_timeout:
@@ -104,8 +104,13 @@ RETURN = r"""
 rotations:
   description: The keys of O(which), without what is in them.
   returned: success
-  type: dict
+  type: list
+  elements: dict
   contains:
+    key:
+      description: One of O(which).
+      type: str
+      sample: jwt
     made:
       description: Since when the key that is in use signs.
       type: str
@@ -117,10 +122,11 @@ rotations:
       type: str
       sample: settled
     retires_after:
-      description: When the time of the old key is over; only if RV(rotations.*.phase) is V(switched).
+      description: When the time of the old key is over; only if RV(rotations[].phase) is V(switched).
       type: str
       sample: "2026-11-22T18:05:02Z"
-  sample: {"slurm": {"made": "2026-11-21T18:05:02Z", "phase": "settled", "retires_after": null}}
+  sample:
+    - {key: slurm, made: "2026-11-21T18:05:02Z", phase: settled, retires_after: null}
 actions:
   description:
     - What was done, or in check mode would be, in order. The C(kind) is one of C(add), C(switch), C(retire) and

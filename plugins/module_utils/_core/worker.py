@@ -140,7 +140,7 @@ def _args(nodeset: NodeSet, cluster: Cluster) -> list[str]:
 
 
 def _env(nodeset: NodeSet) -> list[dict[str, Any]]:
-    own = [
+    own: list[dict[str, Any]] = [
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         # Said here, since slurmd looks for keys beside its configuration, and that is elsewhere once it has fetched it:

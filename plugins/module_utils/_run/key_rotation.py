@@ -203,16 +203,18 @@ class KeyRotation:
 
     def result(self) -> Mapping[str, Any]:
         """Return the dates and phases, never what is in a key."""
-        told = {}
+        told = []
         for kind in self._wanted.kinds:
             item = self._found[kind]
-            told[kind] = {
-                "made": planner.timestamp(item.made),
-                "phase": item.phase or "settled",
-                "retires_after": planner.timestamp(planner.retires_after(item, self._wanted.overlap))
-                if item.phase == planner.SWITCHED
-                else None,
-            }
+            ends = planner.retires_after(item, self._wanted.overlap) if item.phase == planner.SWITCHED else None
+            told.append(
+                {
+                    "key": kind,
+                    "made": planner.timestamp(item.made),
+                    "phase": item.phase or "settled",
+                    "retires_after": planner.timestamp(ends) if ends else None,
+                }
+            )
         return {"rotations": told}
 
 
