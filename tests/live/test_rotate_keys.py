@@ -255,10 +255,6 @@ def test_a_daemon_that_does_not_read_holds_the_rotation_and_the_next_run_finishe
     assert sorted(hosts) == ["cpu-0", "cpu-1"]
 
 
-def test_site_finds_nothing_to_do_afterwards(run_playbook: Callable[..., PlaybookResult], site: PlaybookResult) -> None:
-    assert [str(task) for task in run_playbook("site").changed] == []
-
-
 def test_the_guide(run_playbook: Callable[..., PlaybookResult], site: PlaybookResult) -> None:
     """Its examples, in check mode: keys are days old at most, so that those of the guide are young."""
     tasks = [task for example in examples_of("keys.md") for task in example]
