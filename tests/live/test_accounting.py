@@ -295,6 +295,8 @@ def enforced(run_playbook: Callable[..., PlaybookResult], site: PlaybookResult) 
         **yaml.safe_load(text)["slurm_conf"],
         "AccountingStorageEnforce": ["associations", "limits", "qos"],
         "PriorityType": "priority/multifactor",
+        # So that a job whose limit was raised is looked at soon.
+        "SchedulerParameters": ["sched_interval=2", "bf_interval=2"],
     }
     run_playbook("site", extra_vars={"slurm_conf": conf}, tags="cluster")
     yield
