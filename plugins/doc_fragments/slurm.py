@@ -14,7 +14,8 @@ class ModuleDocFragment:
 options:
   auth_secret:
     description:
-      - Secret with the key C(jwt.key). By default the name of the cluster with C(-auth) appended.
+      - Secret with the key C(jwt.key), and C(jwt.jwk) once keys were rotated. By default the name of the cluster with
+        C(-auth) appended.
     type: str
   slurm_url:
     description:

@@ -34,7 +34,8 @@ options:
     default: 600
   auth_secret:
     description:
-      - Secret with the key C(jwt.key). By default the name of the cluster with C(-auth) appended.
+      - Secret with the key C(jwt.key), and C(jwt.jwk) once keys were rotated. By default the name of the cluster with
+        C(-auth) appended.
     type: str
 notes:
   - A token is a secret. Give tasks that use one C(no_log=true).
@@ -66,7 +67,7 @@ from ansible.plugins.lookup import LookupBase
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import ENVIRONMENT, resolve
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import jwt_key
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import signer
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import SignedToken
 
 
@@ -86,8 +87,8 @@ class LookupModule(LookupBase):
         name = self.get_option("name")
         kubernetes = KubernetesClient(lambda: resolve(options))
         try:
-            key = jwt_key(kubernetes, self.get_option("namespace"), self.get_option("auth_secret") or f"{name}-auth")
-            return [SignedToken(key, user, lifespan=lifespan).token() for user in users]
+            key = signer(kubernetes, self.get_option("namespace"), self.get_option("auth_secret") or f"{name}-auth")
+            return [SignedToken(lambda: key, user, lifespan=lifespan).token() for user in users]
         except OperationError as error:
             raise AnsibleLookupError(str(error)) from error
         finally:

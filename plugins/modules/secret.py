@@ -43,7 +43,8 @@ options:
       - C(tls) makes C(ca.crt), C(tls.crt) and C(tls.key), whatever the key is. The certificate is for servers and is
         signed by a CA of its own, whose key is not kept. Options are C(common_name), C(dns_names), C(ip_addresses), and
         C(days), V(3650) by default.
-      - C(value) is text of your own.
+      - C(text) is text of your own that others may change later. It is put there once.
+      - C(value) is text of your own that is put back when it differs.
       - Not logged and not returned.
     type: dict
     default: {}

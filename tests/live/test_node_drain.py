@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import sign
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import SharedKey
 
 from .support.guides import inventory_of, playbook_of
 from .support.jobs import job_state
@@ -244,7 +244,9 @@ def test_a_token_that_expires_during_a_wait(drains: Drains) -> None:
     job = drains.job("cpu-0")
     secret = drains.mini.kube.get(f"/api/v1/namespaces/{drains.mini.namespace}/secrets/{NAME}-auth")
     now = int(time.time())
-    token = sign({"iat": now - 30, "exp": now + 8, "sun": "slurm"}, base64.b64decode(secret["data"]["jwt.key"]))
+    token = SharedKey(base64.b64decode(secret["data"]["jwt.key"])).sign(
+        {"iat": now - 30, "exp": now + 8, "sun": "slurm"}
+    )
     failed = drains.module(nodes=["cpu-0"], reason="disk", wait_timeout=60, slurm_token=token, fails=True)
     assert failed["reason"] == "TokenRefused"
     assert failed["changed"]

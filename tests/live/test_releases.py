@@ -93,6 +93,14 @@ def test_accounting_knows_the_job(cluster: Cluster, kube: Kube) -> None:
     assert row == "alice|COMPLETED|2"
 
 
+def test_its_keys_are_rotated(cluster: Cluster, kube: Kube, run_module: Callable[..., dict[str, Any]]) -> None:
+    args = {"namespace": cluster.namespace, "name": "rel", "older_than": "0", "overlap": "0"}
+    assert all(action["done"] for action in run_module("key_rotation", args)["actions"])
+    cluster.ssh(kube, "srun -N2 --mem=50 hostname && sacctmgr -n show qos")
+    info = run_module("accounting_info", {"namespace": cluster.namespace, "name": "rel"})
+    assert info["qos"], "slurmdbd believes tokens of the new key"
+
+
 def test_a_second_run_changes_nothing(cluster: Cluster, run_playbook: Callable[..., PlaybookResult]) -> None:
     assert [str(task) for task in run_playbook("site", extra_vars=cluster.variables).changed] == []
 

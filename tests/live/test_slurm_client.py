@@ -21,7 +21,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.versions import data_parsers, parse_version
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.errors import SlurmError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import SignedToken
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import SharedKey, SignedToken
 
 from .support.kube import Json, Kube
 from .support.minislurm import ANYWHERE, WORKER_GRACE, MiniSlurm, versions_there
@@ -294,7 +294,7 @@ def test_an_expired_token_is_renewed_and_a_wrong_key_is_told(client: SlurmClient
 
         def token(self) -> str:
             if self.old:
-                return SignedToken(self.right._key, now=lambda: 1_000_000.0).token()
+                return SignedToken(self.right._signer, now=lambda: 1_000_000.0).token()
             return str(self.right.token())
 
         def renew(self) -> bool:
@@ -305,7 +305,7 @@ def test_an_expired_token_is_renewed_and_a_wrong_key_is_told(client: SlurmClient
     client._tokens = Expired(right)
     assert client.nodes().items
     assert not client._tokens.old
-    client._tokens = SignedToken(bytes(32))
+    client._tokens = SignedToken(lambda: SharedKey(bytes(32)))
     with pytest.raises(SlurmError) as caught:
         client.nodes()
     assert caught.value.reason == "TokenRefused"

@@ -25,7 +25,8 @@ class Accounting:
 
     ``accounts`` have description, organization and, when the cluster has them, parent and settings of the association.
     ``users`` have admin_level and default_account. ``members`` are associations, by (account, user). ``elsewhere`` are
-    names of accounts and users that another cluster of the same slurmdbd has associations with.
+    names of accounts and users that another cluster of the same slurmdbd has associations with. ``owners`` says of the
+    numbers of associations, also of those in one partition, which account and user they are of.
     """
 
     tres: Tres = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Accounting:
     members: Mapping[tuple[str, str], Settings] = field(default_factory=dict)
     coordinators: Mapping[str, Sequence[str]] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
+    owners: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
 
 def accounting(
@@ -57,13 +59,17 @@ def accounting(
     users_found = {item["name"]: _user(item) for item in users}
     members: dict[tuple[str, str], Settings] = {}
     elsewhere: set[str] = set()
+    owners: dict[int, tuple[str, str]] = {}
     for item in associations:
         account, user = str(item.get("account") or ""), str(item.get("user") or "")
         if item.get("cluster") != cluster:
             elsewhere |= {f"account {account}", f"user {user}"}
-        elif item.get("partition"):
             continue
-        elif user:
+        if user:
+            owners[int(item.get("id") or 0)] = (account, user)
+        if item.get("partition"):
+            continue
+        if user:
             members[account, user] = read(ASSOCIATION, item)
             if item.get("is_default"):
                 users_found.setdefault(user, _user({}))["default_account"] = account
@@ -78,6 +84,7 @@ def accounting(
         members=members,
         coordinators={item["name"]: _coordinators(item) for item in accounts},
         elsewhere=frozenset(elsewhere),
+        owners=owners,
     )
 
 

@@ -54,6 +54,8 @@ _LISTENING = frozenset({"disableipv4", "enableipv6", "noctldinaddrany", "noinadd
 _SETTINGS = (SLURM_CONF, "cgroup.conf", "gres.conf")  # files of keys and values
 _SECRET = re.compile(r"(?i)\b(\w*pass(?:word)?)(\s*=\s*)(\"[^\"]*\"|\S+)")
 
+_KEY_FILE = re.compile(r"(?im)^\s*AuthAltParameters\s*=.*\bjwks=/etc/slurm/([^,\s]+)")
+
 Files = Mapping[str, str]
 
 
@@ -115,6 +117,11 @@ def sha256(text: str) -> str:
 def without(files: Files, others: Files) -> dict[str, str]:
     """The files whose names are not among the others."""
     return {name: text for name, text in files.items() if name not in others}
+
+
+def absent_keys(files: Files, there: Iterable[str]) -> list[str]:
+    """Files of keys that slurm.conf names and the Pod does not have: slurmctld would not start without them."""
+    return sorted(set(_KEY_FILE.findall(files.get(SLURM_CONF, ""))) - set(there))
 
 
 # --- what a change needs --------------------------------------------------------------------------------------------

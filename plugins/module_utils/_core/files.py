@@ -24,7 +24,7 @@ from .versions import KEYS_SINCE, NEWEST
 from .worker import LOG_PATH, NODESET_GRES_CONF
 
 OWN_FILES = ("slurm.conf", "cgroup.conf", "gres.conf", NODESET_GRES_CONF, "job_submit.lua", "slurmdbd.conf",
-             "slurm.key", "jwt.key")  # fmt: skip
+             "slurm.key", "slurm.jwks", "jwt.key", "jwks.json")  # fmt: skip
 
 # Where a user finds what to set instead of a key that is ours.
 _INSTEAD = {
@@ -140,7 +140,7 @@ def _ours(cluster: Cluster) -> tuple[dict[str, str], dict[str, list[str]], dict[
         # Identity travels with the request, so that neither slurmctld nor the nodes need to know the user.
         "AuthInfo": ["use_client_ids"],
         "AuthAltTypes": ["auth/jwt"],
-        "AuthAltParameters": ["jwt_key=/etc/slurm/jwt.key", "use_jwt_client_ids"],
+        "AuthAltParameters": ["jwt_key=/etc/slurm/jwt.key", "jwks=/etc/slurm/jwks.json", "use_jwt_client_ids"],
         "SlurmctldParameters": ["enable_configless", *(["reconfig_on_restart"] if modern else [])],
         "LaunchParameters": ["enable_nss_slurm"],
     }

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import names, sshd, sssd, sudoers
@@ -45,6 +45,7 @@ def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
 
     ``sssd`` and ``config``: data of the two ConfigMaps. ``sources``: of the projected volume that the init container
     reads. ``restart_on``: the objects whose change needs new Pods. ``service``: spec of the Service.
+    ``key_sources``: of the volume with the keys, which go to ``keys_folder``.
     ``service_files``, ``service_items``: data and items of the ConfigMap of supervised services (empty: none).
     """
     problems = Problems()
@@ -59,12 +60,16 @@ def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
     if keys := fields.words("login_root_ssh_keys"):
         config["authorized_keys"] = "".join(f"{key}\n" for key in keys)
     sources = _sources(fields, name, config, own_sssd)
+    auth_secret = fields.text("slurm_auth_secret", f"{name}-auth")
     service_files, service_items = _services(fields)
     result = {
         "sssd": sssd_files,
         "config": config,
         "sources": sources,
-        "restart_on": ",".join(_named(sources)),
+        "restart_on": ",".join(_named(sources, without=(auth_secret,))),
+        "key_sources": _keys(auth_secret),
+        # Where sackd has its keys: the images of this collection copy them, as sackd wants to own them.
+        "keys_folder": "/run/slurm-keys" if fields.text("slurm_image_contract") == "slurm_ops" else "/etc/slurm",
         "service": _service(fields),
         "service_files": service_files,
         "service_items": service_items,
@@ -86,7 +91,7 @@ def _sources(
             f"{name}-login-config",
             {"compose.sh": "compose.sh", **{file: _CONFIG_PATHS.get(file, f"sshd/{file}") for file in config}},
         ),
-        _secret(fields.text("slurm_auth_secret", f"{name}-auth"), {"slurm.key": "slurm/slurm.key"}),
+        *_keys(fields.text("slurm_auth_secret", f"{name}-auth"), "slurm/"),
         _secret(host_keys, {file: f"hostkeys/{file}" for file in key_files}),
     ]
     if own_sssd:
@@ -139,11 +144,22 @@ def _items(items: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": key, "path": path} for key, path in items.items()]
 
 
-def _named(sources: list[dict[str, Any]]) -> list[str]:
-    """configmap/NAME and secret/NAME/KEY of all that is read: a Secret may hold more that is not for us."""
+def _keys(secret: str, folder: str = "") -> list[dict[str, Any]]:
+    """Sources with the keys between Slurm's daemons; slurm.jwks is there while slurm.key is being rotated."""
+    rotated = _secret(secret, {"slurm.jwks": f"{folder}slurm.jwks"})["secret"]
+    return [_secret(secret, {"slurm.key": f"{folder}slurm.key"}), {"secret": {**rotated, "optional": True}}]
+
+
+def _named(sources: list[dict[str, Any]], without: Sequence[str]) -> list[str]:
+    """configmap/NAME and secret/NAME/KEY of all that is read: a Secret may hold more that is not for us.
+
+    Not Secrets in ``without``: module key_rotation brings their keys into the Pods and ends no session.
+    """
     found = []
     for entry in sources:
         for kind, source in entry.items():
+            if source["name"] in without:
+                continue
             keys = [f"/{item['key']}" for item in source["items"]] if kind == "secret" else [""]
             found += [f"{kind.lower()}/{source['name']}{key}" for key in keys]
     return found

@@ -30,7 +30,7 @@ def render(data: Any, problems: Problems, conf_path: str = "slurmdbd_settings") 
         "AuthType": "auth/slurm",
         "AuthInfo": "use_client_ids",
         "AuthAltTypes": "auth/jwt",
-        "AuthAltParameters": "jwt_key=/etc/slurm/jwt.key,use_jwt_client_ids",
+        "AuthAltParameters": "jwt_key=/etc/slurm/jwt.key,jwks=/etc/slurm/jwks.json,use_jwt_client_ids",
         "PidFile": "/run/slurmdbd/slurmdbd.pid",
         "StorageType": "accounting_storage/mysql",
         "StorageHost": fields.text("storage_host", required=True),

@@ -140,9 +140,13 @@ def _args(nodeset: NodeSet, cluster: Cluster) -> list[str]:
 
 
 def _env(nodeset: NodeSet) -> list[dict[str, Any]]:
-    own = [
+    own: list[dict[str, Any]] = [
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        # Said here, since slurmd looks for keys beside its configuration, and that is elsewhere once it has fetched it:
+        # a slurm.jwks that comes or goes is then seen at the next reconfigure.
+        {"name": "SLURM_SACK_KEY", "value": "/etc/slurm/slurm.key"},
+        {"name": "SLURM_SACK_JWKS", "value": "/etc/slurm/slurm.jwks"},
     ]
     return [*own, *(dict(item) for item in nodeset.pod.env)]
 
@@ -228,9 +232,12 @@ def _volumes(
     nodeset: NodeSet, cluster: Cluster, files_name: str, files: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     options = nodeset.pod
-    # Everything else comes from slurmctld. The key is readable by root only, as auth/slurm wants it.
+    # Everything else comes from slurmctld. The key is readable by root only, as auth/slurm wants it. While it is
+    # being rotated there is slurm.jwks too.
+    rotated = {"name": cluster.auth_secret, "optional": True, "items": [{"key": "slurm.jwks", "path": "slurm.jwks"}]}
     sources = [
         {"secret": {"name": cluster.auth_secret, "items": [{"key": "slurm.key", "path": "slurm.key"}]}},
+        {"secret": rotated},
         {"configMap": {"name": files_name, "items": [{"key": "gres.conf", "path": NODESET_GRES_CONF}]}},
     ]
     volumes: list[dict[str, Any]] = [

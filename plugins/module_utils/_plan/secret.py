@@ -31,7 +31,7 @@ class Entry:
     """One entry of the option ``data``: how it is made, and which keys of the Secret it makes."""
 
     name: str
-    how: str  # bytes, password, ssh_host_key, tls, value
+    how: str  # bytes, password, ssh_host_key, tls, text, value
     arguments: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -110,7 +110,7 @@ def _wrong(name: str, what: str) -> OperationError:
     return OperationError(
         f"data[{name!r}] {what}.",
         reason="Malformed",
-        hint="Give each key one of bytes, password, ssh_host_key, tls, value. Nothing was sent.",
+        hint="Give each key one of bytes, password, ssh_host_key, tls, text, value. Nothing was sent.",
     )
 
 
@@ -178,10 +178,16 @@ def _tls(name: str, given: Any) -> Mapping[str, Any]:
     }
 
 
-def _value(name: str, given: Any) -> Mapping[str, Any]:
+def _text(name: str, given: Any) -> Mapping[str, Any]:
     if not isinstance(given, str):
         raise _wrong(name, "has a value that is not text")
     return {"text": given}
+
+
+def _first_text(name: str, given: Any) -> Mapping[str, Any]:
+    if not given:
+        raise _wrong(name, "has an empty text")
+    return _text(name, given)
 
 
 _READERS: dict[str, Callable[[str, Any], Mapping[str, Any]]] = {
@@ -189,7 +195,8 @@ _READERS: dict[str, Callable[[str, Any], Mapping[str, Any]]] = {
     "password": _password,
     "ssh_host_key": _ssh_host_key,
     "tls": _tls,
-    "value": _value,
+    "text": _first_text,
+    "value": _text,
 }
 
 

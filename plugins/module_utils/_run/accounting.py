@@ -20,7 +20,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.account
     association,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.values import words
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.values import number, words
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import accounting as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.accounting import Busy, Plan, Subject
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.accounting_check import check
@@ -96,9 +96,18 @@ class AccountingChange:
         }
         return Busy(
             accounts={str(item.get("account")) for item in jobs},
-            members={(str(item.get("account")), str(item.get("user_name"))) for item in jobs},
+            members={member for item in jobs for member in self._owners(item)},
             qos=qos | {str(item.get("qos")): planner.HAS_JOBS for item in jobs},
         )
+
+    def _owners(self, job: Mapping[str, Any]) -> set[tuple[str, str]]:
+        """Account and user of a job. slurmctld need not know the names of users: then its association says whose it is,
+        and a job that has none that is known may be anybody's of its account."""
+        account, user = str(job.get("account") or ""), str(job.get("user_name") or "")
+        if user:
+            return {(account, user)}
+        owner = self._seen.owners.get(number(job.get("association_id")) or 0)
+        return {owner} if owner else {member for member in self._seen.members if member[0] == account}
 
     # --- act ------------------------------------------------------------------------------------------------------
 

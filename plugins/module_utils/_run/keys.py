@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import base64url
 
 RSA_BITS = 3072  # what ssh-keygen makes
 
@@ -26,6 +27,8 @@ def make(how: str, name: str, arguments: Mapping[str, Any], existing: bytes | No
     if how == "password":
         characters: str = arguments["characters"]
         return {name: "".join(secrets.choice(characters) for _number in range(arguments["length"])).encode()}
+    if how == "text":
+        return {name: str(arguments["text"]).encode()}
     if how == "ssh_host_key":
         return ssh_host_key(name, arguments["type"], existing)
     return certificate(arguments)
@@ -34,7 +37,7 @@ def make(how: str, name: str, arguments: Mapping[str, Any], existing: bytes | No
 def _missing_cryptography(error: ImportError) -> OperationError:
     from ansible.module_utils.basic import missing_required_lib
 
-    message = missing_required_lib("cryptography", reason="to make SSH host keys and certificates")
+    message = missing_required_lib("cryptography", reason="to make SSH host keys, certificates and keys of tokens")
     return OperationError(str(message), reason="MissingLibrary")
 
 
@@ -129,6 +132,28 @@ def certificate(arguments: Mapping[str, Any]) -> dict[str, bytes]:
         "ca.crt": ca.public_bytes(pem),
         "tls.crt": server.public_bytes(pem),
         "tls.key": key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+    }
+
+
+def token_key(kid: str) -> dict[str, str]:
+    """Return a private JSON Web Key (RFC 7517) that signs tokens with RS256, under a name."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric import rsa
+    except ImportError as error:
+        raise _missing_cryptography(error) from error
+
+    def text(number: int) -> str:
+        return base64url(number.to_bytes((number.bit_length() + 7) // 8, "big"))
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS).private_numbers()
+    parts = {"n": key.public_numbers.n, "e": key.public_numbers.e, "d": key.d, "p": key.p, "q": key.q}
+    parts |= {"dp": key.dmp1, "dq": key.dmq1, "qi": key.iqmp}
+    return {
+        "kty": "RSA",
+        "alg": "RS256",
+        "use": "sig",
+        "kid": kid,
+        **{name: text(part) for name, part in parts.items()},
     }
 
 

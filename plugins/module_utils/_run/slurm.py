@@ -11,7 +11,7 @@ One kubeconfig (or service account) is all that is needed to reach both sides.
 from __future__ import annotations
 
 import base64
-import binascii
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,10 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.argument
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import (
     GivenToken,
+    PrivateKey,
+    SharedKey,
     SignedToken,
+    Signer,
     TokenSource,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.transport import (
@@ -34,6 +37,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.transp
 )
 
 KEY = "jwt.key"
+# Once keys were rotated tokens are signed with this one: a private JSON Web Key.
+SIGNING_KEY = "jwt.jwk"
 PROXY = "proxy"
 
 
@@ -68,11 +73,12 @@ class ServiceProxy:
         return Answer(reply.status, reply.headers, reply.body)
 
 
-def jwt_key(kubernetes: KubernetesClient, namespace: str, secret: str) -> bytes:
-    """The JWT key of a cluster; raises OperationError (NoKey) that says which Secret should hold it."""
+def signer(kubernetes: KubernetesClient, namespace: str, secret: str) -> Signer:
+    """What signs tokens for a cluster; raises OperationError (NoKey) that says which Secret should hold its key."""
     found = kubernetes.get(paths.Resource("v1", "Secret", "secrets", True), namespace, secret)
-    encoded = ((found or {}).get("data") or {}).get(KEY)
-    if not encoded:
+    data = (found or {}).get("data") or {}
+    name = SIGNING_KEY if data.get(SIGNING_KEY) else KEY
+    if not data.get(name):
         missing = f"has no {KEY}" if found else "does not exist"
         raise OperationError(
             f"Secret {namespace}/{secret} {missing}, so no token for slurmrestd can be made.",
@@ -80,9 +86,10 @@ def jwt_key(kubernetes: KubernetesClient, namespace: str, secret: str) -> bytes:
             hint="Check the name of the Slurm cluster and its namespace.",
         )
     try:
-        return base64.b64decode(encoded, validate=True)
-    except binascii.Error as error:
-        raise OperationError(f"{KEY} in Secret {namespace}/{secret} is not base64.", reason="NoKey") from error
+        key = base64.b64decode(data[name], validate=True)
+        return PrivateKey(json.loads(key)) if name == SIGNING_KEY else SharedKey(key)
+    except ValueError as error:
+        raise OperationError(f"{name} in Secret {namespace}/{secret} is no key.", reason="NoKey") from error
 
 
 # Documented in each module that reaches Slurm.
@@ -98,14 +105,17 @@ ARGS_SLURM = ArgumentSpec(
 def client_of(kubernetes: KubernetesClient, params: Mapping[str, Any], calls: Counter[str]) -> SlurmClient:
     """The Slurm client that a module's options (ARGS_CLUSTER, ARGS_SLURM) ask for.
 
-    Reads the key's Secret unless a token is given; nothing else is done until the client is used.
+    Reads the key's Secret unless a token is given, and again when tokens are renewed; nothing else is done until the
+    client is used.
     """
     namespace, name = params["namespace"], params["name"]
     tokens: TokenSource
     if params.get("slurm_token"):
         tokens = GivenToken(params["slurm_token"])
     else:
-        tokens = SignedToken(jwt_key(kubernetes, namespace, params.get("auth_secret") or f"{name}-auth"))
+        secret = params.get("auth_secret") or f"{name}-auth"
+        first = iter([signer(kubernetes, namespace, secret)])
+        tokens = SignedToken(lambda: next(first, None) or signer(kubernetes, namespace, secret))
     transport: Transport
     if params.get("slurm_url"):
         transport = DirectTransport(params["slurm_url"])

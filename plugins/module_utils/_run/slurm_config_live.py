@@ -27,6 +27,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_fil
     CONFIG_MAP,
     POD,
     ControllerPod,
+    is_younger,
     sections,
 )
 
@@ -35,9 +36,6 @@ NAMESPACE = paths.Resource("v1", "Namespace", "namespaces", False)
 # On the ConfigMap: daemons that are still to be restarted for it. A run that was interrupted leaves it to the next.
 RESTART = f"{names.DOMAIN}/restart"
 RESTARTED = f"{names.DOMAIN}/restarted-for"
-# How much younger than the files slurmctld may seem to be and yet is older: clocks are read one after the other.
-_TOLERANCE = 0.1  # seconds
-_TICKS = 100  # of /proc, a second; the same on every Linux
 _LOOK = r"""
 cd /etc/slurm || exit 1
 printf '=== hashes\n'; for file in *; do [ ! -f "$file" ] || sha256sum "$file"; done
@@ -133,7 +131,7 @@ class ConfigPod(ControllerPod):
         started = min(map(int, shown.get("processes", "").split()), default=0)
         return Seen(
             hashes=_hashes(shown.get("hashes", "")),
-            taken=_is_younger(started, shown.get("times", "").split()),
+            taken=is_younger(started, shown.get("times", "").split()),
             started=started,
             answers=" UP" in shown.get("answer", "").upper(),
             version=version[-1] if version else "",
@@ -241,11 +239,3 @@ def _hashes(text: str) -> dict[str, str]:
         value, _blank, name = line.partition("  ")
         found[name] = value
     return found
-
-
-def _is_younger(started: int, times: list[str]) -> bool:
-    """Whether what began at a tick began after the files came."""
-    if not started or len(times) != 3:
-        return False
-    files, now, uptime = map(float, times)
-    return now - uptime + started / _TICKS > files - _TOLERANCE

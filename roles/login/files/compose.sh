@@ -18,8 +18,10 @@ put() { install -o 0 -g 0 -m "$1" "$2" "$3"; }
 chmod 0755 /etc/slurm /etc/slurm-login /etc/ssh/sshd_config.d /etc/sudoers.d
 chmod 0700 /etc/ssh/hostkeys /etc/ssh/root
 
-# --- Slurm: the key belongs to SlurmUser, which sackd runs as
-install -o 401 -g 401 -m 0600 /input/slurm/slurm.key /etc/slurm/slurm.key
+# --- Slurm: keys belong to SlurmUser, which sackd runs as
+for key in slurm.key slurm.jwks; do
+  [ ! -e "/input/slurm/$key" ] || install -o 401 -g 401 -m 0600 "/input/slurm/$key" "/etc/slurm/$key"
+done
 # The socket's directory must not be everybody's: another process could put its own socket there.
 chown 401:401 /run/slurm
 chmod 0755 /run/slurm

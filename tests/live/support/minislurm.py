@@ -77,7 +77,11 @@ class MiniSlurm:
     def deploy(self) -> None:
         """Apply everything; the workers only when slurmctld is ready, because slurmd asks for it every 10 s only."""
         core, apps = f"/api/v1/namespaces/{self.namespace}", f"/apis/apps/v1/namespaces/{self.namespace}"
-        keys = {"slurm.key": secrets.token_bytes(1024), "jwt.key": secrets.token_bytes(32)}
+        keys = {
+            "slurm.key": secrets.token_bytes(1024),
+            "jwt.key": secrets.token_bytes(32),
+            "jwks.json": b'{"keys": []}',
+        }
         data = {name: base64.b64encode(value).decode() for name, value in keys.items()}
         self._apply(f"{core}/secrets", "v1", "Secret", f"{NAME}-auth", data=data)
         files, labels = slurm_files(self.facts), {"slurm-ops.kubernetes/cluster": NAME}
@@ -175,12 +179,14 @@ class MiniSlurm:
         self._apply(f"{apps}/{kind.lower()}s", "apps/v1", kind, f"{NAME}-{component}", labels=labels, spec=spec)
 
     def _controller(self, features: Json) -> Json:
-        keys = [{"key": name, "path": name, "mode": 0o600} for name in ("slurm.key", "jwt.key")]
+        keys = [{"key": name, "path": name, "mode": 0o600} for name in ("slurm.key", "jwt.key", "jwks.json")]
+        rotated = [{"key": "slurm.jwks", "path": "slurm.jwks", "mode": 0o600}]
         folders = {"run": "/run", "tmp": "/tmp", "state": "/var/spool/slurmctld", "log": "/var/log/slurm"}
         sources = [
             {"configMap": {"name": f"{NAME}-config"}},
             {"configMap": {"name": f"{NAME}-topology", "optional": True}},
             {"secret": {"name": f"{NAME}-auth", "items": keys}},
+            {"secret": {"name": f"{NAME}-auth", "items": rotated, "optional": True}},
         ]
         container = {
             "name": "slurmctld",

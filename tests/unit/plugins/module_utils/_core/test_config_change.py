@@ -153,3 +153,12 @@ def test_nothing_differs_only_if_all_is_equal(old: dict[str, str], new: dict[str
     assert {change.file for change in found} == different
     back = [(change.file, change.what) for change in config_change.changes(new, old)]
     assert sorted(back) == sorted((change.file, change.what) for change in found)
+
+
+def test_keys_that_a_pod_does_not_show_yet() -> None:
+    files = {
+        "slurm.conf": "AuthType=auth/slurm\nAuthAltParameters=jwt_key=/etc/slurm/jwt.key,jwks=/etc/slurm/jwks.json,x\n"
+    }
+    assert config_change.absent_keys(files, {"slurm.conf", "jwt.key"}) == ["jwks.json"]
+    assert config_change.absent_keys(files, {"slurm.conf", "jwks.json"}) == []
+    assert config_change.absent_keys({"slurm.conf": "AuthType=auth/slurm\n"}, ()) == []

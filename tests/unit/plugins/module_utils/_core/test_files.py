@@ -66,7 +66,7 @@ def test_the_whole_file() -> None:
         "AccountingStoragePort=6819",
         "AuthInfo=use_client_ids",
         "AuthAltTypes=auth/jwt",
-        "AuthAltParameters=jwt_key=/etc/slurm/jwt.key,use_jwt_client_ids",
+        "AuthAltParameters=jwt_key=/etc/slurm/jwt.key,jwks=/etc/slurm/jwks.json,use_jwt_client_ids",
         "SlurmctldParameters=enable_configless,reconfig_on_restart",
         "LaunchParameters=enable_nss_slurm",
         "SelectTypeParameters=CR_Core_Memory",
@@ -92,7 +92,10 @@ def test_lists_are_joined_and_other_keys_are_the_users() -> None:
         }
     )
     assert found["SlurmctldParameters"] == "enable_configless,reconfig_on_restart,idle_on_node_suspend"
-    assert found["AuthAltParameters"] == "jwt_key=/etc/slurm/jwt.key,use_jwt_client_ids,disable_token_creation"
+    assert (
+        found["AuthAltParameters"]
+        == "jwt_key=/etc/slurm/jwt.key,jwks=/etc/slurm/jwks.json,use_jwt_client_ids,disable_token_creation"
+    )
     assert found["LaunchParameters"] == "enable_nss_slurm,use_interactive_step"
     assert found["PrologFlags"] == "Alloc,Contain"
     assert found["ReturnToService"] == "1"

@@ -26,7 +26,11 @@ def items(source: dict[str, Any]) -> dict[str, str]:
 
 
 def by_name(sources: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
-    return {f"{kind}/{source['name']}": items(source) for entry in sources for kind, source in entry.items()}
+    found: dict[str, dict[str, str]] = {}
+    for entry in sources:
+        for kind, source in entry.items():
+            found.setdefault(f"{kind}/{source['name']}", {}).update(items(source))
+    return found
 
 
 def problems_of(**variables: Any) -> str:
@@ -53,7 +57,8 @@ def test_the_least_that_is_needed() -> None:
     }
     assert sources["configMap/slurm-login-config"]["10-slurm-ops.conf"] == "sshd/10-slurm-ops.conf"
     assert sources["configMap/slurm-login-config"]["compose.sh"] == "compose.sh"
-    assert sources["secret/slurm-auth"] == {"slurm.key": "slurm/slurm.key"}
+    assert sources["secret/slurm-auth"] == {"slurm.key": "slurm/slurm.key", "slurm.jwks": "slurm/slurm.jwks"}
+    assert "slurm-auth" not in found["restart_on"], "new keys end no session"
 
 
 def test_only_the_keys_that_are_read_restart_the_pods() -> None:

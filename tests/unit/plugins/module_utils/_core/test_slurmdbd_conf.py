@@ -32,7 +32,7 @@ def test_the_whole_file_has_no_password() -> None:
         "AuthType=auth/slurm",
         "AuthInfo=use_client_ids,x",
         "AuthAltTypes=auth/jwt",
-        "AuthAltParameters=jwt_key=/etc/slurm/jwt.key,use_jwt_client_ids",
+        "AuthAltParameters=jwt_key=/etc/slurm/jwt.key,jwks=/etc/slurm/jwks.json,use_jwt_client_ids",
         "PidFile=/run/slurmdbd/slurmdbd.pid",
         "StorageType=accounting_storage/mysql",
         "StorageHost=db",

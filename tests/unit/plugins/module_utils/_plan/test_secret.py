@@ -75,6 +75,7 @@ def test_entries_and_the_keys_they_make() -> None:
         {"a": {"tls": {"common_name": "x", "dns_names": "x"}}},
         {"a": {"tls": {"common_name": "x" * 65}}},
         {"a": {"value": 5}},
+        {"a": {"text": ""}},
         {"a": {"tls": {"common_name": "x"}}, "b": {"tls": {"common_name": "y"}}},
         {"a": {"ssh_host_key": "rsa"}, "a.pub": {"value": "s3cret"}},
     ],
@@ -123,6 +124,12 @@ def test_a_given_value_is_updated_when_it_differs() -> None:
     assert change.values == {"v": b64("new")}
     assert action.after == {"v": "(hidden, changed)"}
     assert "given value of v differs" in action.why
+
+
+def test_a_text_is_put_there_once_and_may_be_changed_by_others() -> None:
+    change, _actions = plan(wanted({"t": {"text": "first"}}), live({}))
+    assert [entry.arguments for entry, _keys in change.generate] == [{"text": "first"}]
+    assert plan(wanted({"t": {"text": "first"}}), live({"t": b64("second")}))[1] == []
 
 
 def test_an_empty_key_counts_as_missing() -> None:

@@ -46,7 +46,8 @@ class Database:
         assert item["user"] != ""
         assert "partition" not in item
         key = (item["account"], item["user"] or "")
-        self.associations[key] = {"shares_raw": 1, **self.associations.get(key, {}), **item, "user": key[1]}
+        number = {"id": len(self.associations) + 1}
+        self.associations[key] = {"shares_raw": 1, **number, **self.associations.get(key, {}), **item, "user": key[1]}
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
         _slash, plugin, _parser, what = path.split("/", 3)
@@ -253,6 +254,20 @@ def test_prune_removes_and_tells_what_it_keeps(database: Database) -> None:
     database.jobs = []
     run = carried_out(prune=True, **described)
     assert steps(run) == ["remove user bob", "remove user carol"]
+
+
+def test_slurmctld_need_not_know_the_names_of_users(database: Database) -> None:
+    carried_out(**SITE)
+    bobs = database.associations["physics", "bob"]["id"]
+    job = {"job_id": 1, "account": "physics", "user_name": "", "qos": "x", "job_state": ["RUNNING"]}
+    database.jobs = [{**job, "association_id": bobs}]
+    described = {"accounts": [{"name": "physics"}], "users": [{"name": "carol", "accounts": ["physics"]}]}
+    run = carried_out(prune=True, **described)
+    assert run._warnings == ["Not removed: user bob (has jobs)."]
+    # One whose association is not known may be anybody's of its account.
+    database.jobs = [{**job, "association_id": 0}]
+    run = carried_out(prune=True, **{**described, "users": [{"name": "dave", "accounts": ["physics"]}]})
+    assert run._warnings == ["Not removed: user bob (has jobs).", "Not removed: user carol (has jobs)."]
 
 
 def test_an_answer_that_is_not_true_is_told(database: Database) -> None:

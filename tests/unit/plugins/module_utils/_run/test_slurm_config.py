@@ -12,8 +12,12 @@ import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import (
+    live_files,
+    slurm_config_judge,
+    slurm_config_live,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config as under_test
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config_judge, slurm_config_live
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import Verdict
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import stages
 
@@ -364,4 +368,4 @@ def test_of_a_slurmctld_that_is_away_nobody_knows_the_jobs(cluster: Cluster) -> 
     ],
 )
 def test_whether_slurmctld_is_younger_than_its_files(started: int, times: list[str], younger: bool) -> None:
-    assert slurm_config_live._is_younger(started, times) is younger
+    assert live_files.is_younger(started, times) is younger
