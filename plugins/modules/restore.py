@@ -26,6 +26,11 @@ extends_documentation_fragment:
   - slurm_ops.kubernetes.cluster
   - slurm_ops.kubernetes.archive
 attributes:
+  check_mode:
+    support: partial
+    details:
+      - Nothing lasting is written. An archive in a claim is read from a Pod that exists for the moment, in check mode
+        too.
   idempotent:
     support: partial
     details:
@@ -37,7 +42,9 @@ attributes:
 options:
   archive:
     description:
-      - Path of the archive on the machine that the module runs on.
+      - The archive. A path is one on the machine that the module runs on, C(pvc://CLAIM/FOLDER/NAME) one in a
+        PersistentVolumeClaim of the namespace, C(s3://BUCKET/PREFIX/NAME) one in a bucket. From there it is copied into
+        a temporary folder (E(TMPDIR)).
     type: path
     required: true
   slurm_version:
@@ -76,11 +83,6 @@ options:
       - Image of slurmctld, for the Pod that fills the volume.
     type: str
     required: true
-  pod_spec:
-    description:
-      - Further fields of the spec of that Pod, such as C(tolerations).
-    type: dict
-    default: {}
 seealso:
   - module: slurm_ops.kubernetes.backup
 notes:
@@ -89,6 +91,7 @@ notes:
     to make Namespaces, have the namespace made before.
 requirements:
   - cryptography >= 3.4 (for O(passphrase))
+  - minio >= 7.2 (for a bucket)
 """
 
 EXAMPLES = r"""
@@ -117,7 +120,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 archive:
-  description: Path of the archive.
+  description: The archive.
   returned: success
   type: str
   sample: /srv/backup/slurm/hpc-20260102T030405Z.zip
@@ -201,7 +204,6 @@ def main() -> None:
                 "state_size": {"type": "str", "default": "4Gi"},
                 "state_storage_class": {"type": "str", "default": ""},
                 "state_image": {"type": "str", "required": True},
-                "pod_spec": {"type": "dict", "default": {}},
             }
         ),
         Restore,

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to this collection: may change at any time.
 
-"""The commands that read and write a cluster's data where it is: in the Pods of the database and of slurmctld.
+"""The commands that read and write a cluster's data where it is: in Pods of the database, of slurmctld, of a volume.
 
 They run in bash, of which both images have one. Values are arguments, never part of a script. A password is read from
 the file that the Pod has of its Secret, and given to the client in its environment, so that it is in no argument list.
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 STATE_FOLDER = "/var/spool/slurmctld"
 PASSWORD_FILE = "/run/secrets/database/password"
 NOT_EMPTY = 65  # exit code of a load into a database that has tables
+NO_ARCHIVE = 66  # exit code of reading an archive that is not there
 
 # slurmctld writes changes to its state 5 seconds after the last writing at most (SAVE_MAX_WAIT, looked at every
 # second).
@@ -75,6 +76,52 @@ find "$1" -mindepth 1 -maxdepth 1 ! -name lost+found -exec rm -rf {} +
 head -c "$2" | tar --extract --gzip --no-same-owner --preserve-permissions "--directory=$1"
 sync
 """
+
+# Archives in a folder of a volume. One that has its own name is whole, as in a folder of a machine.
+_LIST = """set -euo pipefail
+[ ! -d "$1" ] || find "$1" -mindepth 1 -maxdepth 1 -type f -name '*.zip*' -printf '%f\\n'
+"""
+_PUT = """set -euo pipefail
+umask 077
+mkdir -p "$1"
+draft=$1/$3
+trap 'rm -f "$draft"' EXIT
+head -c "$4" > "$draft"
+[ "$(sha256sum < "$draft")" = "$5  -" ] || { echo "what arrived is not what was sent" >&2; exit 1; }
+sync
+mv "$draft" "$1/$2"
+"""
+_GET = f"""set -euo pipefail
+[ -e "$1/$2" ] || exit {NO_ARCHIVE}
+cat "$1/$2"
+"""
+_REMOVE = 'set -euo pipefail; rm -f "$1/$2"'
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A folder of a volume, for archives."""
+
+    folder: str
+
+    def names(self) -> Sequence[str]:
+        """Print the names in it, one a line."""
+        return self._command(_LIST)
+
+    def put(self, name: str, draft: str, size: int, sha256: str) -> Sequence[str]:
+        """Read an archive of ``size`` bytes from stdin; it gets its name once it is there as a whole."""
+        return self._command(_PUT, name, draft, str(size), sha256)
+
+    def get(self, name: str) -> Sequence[str]:
+        """Write an archive to stdout; ends with NO_ARCHIVE if there is none of that name."""
+        return self._command(_GET, name)
+
+    def remove(self, name: str) -> Sequence[str]:
+        """Remove one file."""
+        return self._command(_REMOVE, name)
+
+    def _command(self, script: str, *arguments: str) -> list[str]:
+        return ["bash", "-c", script, "archives", self.folder, *arguments]
 
 
 @dataclass(frozen=True, slots=True)

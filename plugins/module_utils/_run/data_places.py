@@ -42,8 +42,14 @@ ARGS_ARCHIVE = ArgumentSpec(
         "database_run_as_user": {"type": "int", "default": 999},
         "image_pull_policy": {"type": "str", "default": "IfNotPresent"},
         "image_pull_secrets": {"type": "list", "elements": "dict", "default": [], "no_log": False},
+        "pod_spec": {"type": "dict", "default": {}},
+        "s3_endpoint_url": {"type": "str", "default": "https://s3.amazonaws.com"},
+        "s3_region": {"type": "str", "default": ""},
+        "s3_access_key": {"type": "str", "no_log": False},
+        "s3_secret_key": {"type": "str", "no_log": True},
         "wait_timeout": {"type": "int", "default": 3600},
-    }
+    },
+    required_together=[("s3_access_key", "s3_secret_key")],
 )
 
 

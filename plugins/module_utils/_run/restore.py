@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive, kept_objects, transfer
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import parse_archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
@@ -27,6 +27,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.restore
     plan_restore,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import store_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import (
     CLAIM,
     CONFIG_MAP,
@@ -54,6 +55,8 @@ class Restore:
         self._claim_name = f"state-{params['name']}-controller-0"
         self._daemons = (f"{params['name']}-controller", f"{params['name']}-accounting")
         self._found = Found()
+        place, archive_name = parse_archive(params["archive"])
+        self._path = run.held.enter_context(store_of(run, place).local(archive_name))
         with self._open() as given:
             # Before anything is read of the cluster: no part of a damaged archive is used.
             archive.check_fits(given.path, given.manifest, params["name"], params["slurm_version"])
@@ -62,7 +65,7 @@ class Restore:
             self._wanted = self._read(given)
 
     def _open(self) -> Archive:
-        return Archive(Path(self._run.params["archive"]), self._run.params["passphrase"])
+        return Archive(self._path, self._run.params["passphrase"], self._run.params["archive"])
 
     def _read(self, given: Archive) -> Wanted:
         params = self._run.params

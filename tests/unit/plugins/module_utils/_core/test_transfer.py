@@ -1,10 +1,11 @@
 # Copyright (c) 2026, slurm_ops.kubernetes authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scripts that carry slurmctld's state, run by a real shell on folders of this machine."""
+"""The scripts that carry slurmctld's state and archives, run by a real shell on folders of this machine."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import subprocess
 import tarfile
@@ -68,6 +69,33 @@ def test_a_stream_that_was_cut_off_is_an_error(state: Path, tmp_path: Path) -> N
 
 def test_a_state_is_measured(state: Path) -> None:
     assert int(run(transfer.state_size(str(state)))) > len("job_state") * 3
+
+
+def put(folder: Path, data: bytes, sent: bytes) -> int:
+    digest = hashlib.sha256(data).hexdigest()
+    command = transfer.Shelf(str(folder)).put("a.zip", ".a.zip.part", len(data), digest)
+    return subprocess.run(command, input=sent, capture_output=True, check=False).returncode
+
+
+def test_an_archive_in_a_volume_comes_back_as_it_was_put(tmp_path: Path) -> None:
+    folder, data = tmp_path / "new" / "folder", bytes(range(256)) * 40
+    shelf = transfer.Shelf(str(folder))
+    assert run(shelf.names()) == b""
+    assert put(folder, data, data + b"stdin that is never closed") == 0
+    (folder / ".b.zip.part").write_text("of a run that was killed")
+    (folder / "notes.txt").write_text("a person's")
+    assert sorted(run(shelf.names()).split()) == [b".b.zip.part", b"a.zip"]
+    assert run(shelf.get("a.zip")) == data
+    assert (folder / "a.zip").stat().st_mode & 0o777 == 0o600
+    for _again in range(2):
+        run(shelf.remove("a.zip"))
+    assert subprocess.run(shelf.get("a.zip"), check=False).returncode == transfer.NO_ARCHIVE
+
+
+@pytest.mark.parametrize("sent", [b"", b"half", b"another"])
+def test_an_archive_that_does_not_arrive_whole_is_not_there(tmp_path: Path, sent: bytes) -> None:
+    assert put(tmp_path, b"archive", sent) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", ["dump", "size", "load"])

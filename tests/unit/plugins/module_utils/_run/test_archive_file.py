@@ -18,9 +18,9 @@ import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive, ArchiveWriter
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive
 
-from .archive_samples import PARTS, manifest, packed, write
+from .archive_samples import PARTS, packed, write, writing
 
 
 @pytest.mark.parametrize("passphrase", [None, "correct horse"])
@@ -48,10 +48,7 @@ def test_what_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
         take(b"some")
         raise OperationError("The Pod went away.", reason="Unreachable")
 
-    with (
-        pytest.raises(OperationError, match="went away"),
-        ArchiveWriter(tmp_path / "a.zip", manifest(), None) as writer,
-    ):
+    with pytest.raises(OperationError, match="went away"), writing(tmp_path / "a.zip") as writer:
         writer.part(archive.STATE, fail)
     assert os.listdir(tmp_path) == []
 
@@ -71,10 +68,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, part: str, monke
         monkeypatch.setattr(zipfile._ZipWriteFile, "write", full)  # type: ignore[attr-defined]
         take(PARTS[part])
 
-    with (
-        pytest.raises(OperationError, match="No space left") as caught,
-        ArchiveWriter(tmp_path / "a.zip", manifest(), None) as writer,
-    ):
+    with pytest.raises(OperationError, match="No space left") as caught, writing(tmp_path / "a.zip") as writer:
         writer.part(part, fill)
     assert caught.value.reason == "Unwritable"
     assert os.listdir(tmp_path) == []
