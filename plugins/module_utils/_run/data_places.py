@@ -25,6 +25,7 @@ SECRET = paths.Resource("v1", "Secret", "secrets", True)
 CLAIM = paths.Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", True)
 STATEFUL_SET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
 CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
+ANSWERED_WITHIN = 120  # seconds for a command that only tells something
 _WORD = re.compile(r"[A-Za-z0-9_$-]+", re.ASCII)  # names of databases that need no quoting
 
 # Documented in plugins/doc_fragments/archive.py.
@@ -68,8 +69,9 @@ class Reach:
         *,
         source: Iterable[bytes] | None = None,
         sink: Callable[[bytes], object] | None = None,
+        timeout: float | None = None,
     ) -> Finished:
-        """Run a command; raises OperationError that says what failed, with the exit code's reason in ``stderr``."""
+        """Run a command, for the option ``wait_timeout`` at most; raises OperationError that says what failed."""
         params = self.run.params
         try:
             return stream_in_pod(
@@ -80,7 +82,7 @@ class Reach:
                 container=self.container,
                 source=source,
                 sink=sink,
-                timeout=params["wait_timeout"],
+                timeout=timeout or params["wait_timeout"],
                 reads=source is None,
             )
         except OperationError as error:
@@ -89,8 +91,8 @@ class Reach:
             raise OperationError(f"{what} failed: {error.msg}", reason=error.reason, hint=error.hint) from error
 
     def read(self, what: str, command: Sequence[str], sink: Callable[[bytes], object] | None = None) -> str:
-        """Run a command that must succeed; returns its stdout unless that goes to ``sink``."""
-        ended = self.stream(what, command, sink=sink)
+        """Run a command that must succeed; returns its stdout, which has to come soon unless it goes to ``sink``."""
+        ended = self.stream(what, command, sink=sink, timeout=None if sink else ANSWERED_WITHIN)
         require(ended, what, self.pod)
         return ended.stdout
 
