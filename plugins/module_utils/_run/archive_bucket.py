@@ -29,7 +29,7 @@ def bucket_shelf(run: Run, place: Place) -> Iterator[BucketShelf]:
     """Make a client. Keys that the options do not give are those of the environment."""
     try:
         from minio import Minio
-        from minio.credentials import EnvAWSProvider, StaticProvider
+        from minio.credentials.providers import EnvAWSProvider, StaticProvider
     except ImportError as error:
         from ansible.module_utils.basic import missing_required_lib
 

@@ -75,7 +75,8 @@ class ClaimShelf:
 
     def remove(self, name: str) -> None:
         """Remove it."""
-        self._reach.read(f"Removing {self._place.of(name)}", self._shelf.remove(name))
+        what = f"Removing {self._place.of(name)}"
+        require(self._reach.stream(what, self._shelf.remove(name), source=()), what, self._reach.pod)
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
