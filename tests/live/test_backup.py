@@ -109,6 +109,7 @@ def cluster(kube: Kube, run_playbook: Playbook, tmp_path_factory: pytest.TempPat
     made = Cluster(kube, variables, module, folder, [])
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{NAME}-login-hostkeys"}, "data": HOST_KEYS}
     kube.create(SECRETS, secret)
+    made.run("scontrol reconfigure")  # else part of the state is written 5 minutes later, and waited for
     made.run("sacctmgr -i add account research && sacctmgr -i add user alice account=research")
     made.job("--wait")
     made.job("--hold", "--job-name=held")

@@ -22,6 +22,11 @@ NO_ARCHIVE = 66  # exit code of reading an archive that is not there
 # slurmctld writes changes to its state 5 seconds after the last writing at most (SAVE_MAX_WAIT, looked at every
 # second).
 SAVED_WITHIN = 7
+# Without these slurmctld 26.05 does not start again (24.11 does); with .old, they are there at any moment. A new
+# cluster has them when slurmctld has saved all that it knows for the first time, after 5 minutes (PERIODIC_CHECKPOINT)
+# or at a reconfigure. That is waited for.
+STATE_FILES = ("assoc_usage", "fed_mgr_state", "job_state", "node_state", "resv_state", "trigger_state")
+FIRST_SAVED_WITHIN = 330
 
 _DATABASE = f"""set -euo pipefail
 MYSQL_PWD=$(cat {PASSWORD_FILE})
@@ -66,6 +71,12 @@ head -c "$5" | gzip -dc | sql --max-allowed-packet=1G "$4" 2>&1 | cut -b -200 | 
 _COPY = """set -euo pipefail
 sleep "$2"
 cd "$1"
+for file in "${@:4}"; do
+  until [ -e "$file" ] || [ -e "$file.old" ]; do
+    [ "$SECONDS" -lt "$3" ] || { echo "slurmctld has not written $file" >&2; exit 1; }
+    sleep 1
+  done
+done
 { find . -mindepth 1 -maxdepth 1 ! -name 'hash.*' ! -name '*.new' ! -name lost+found -print0
   find . -mindepth 1 -maxdepth 1 -name 'hash.*' -print0
 } | { tar --create --null --files-from=- --ignore-failed-read --warning=no-file-changed || [ $? = 1 ]; } | gzip -1
@@ -149,9 +160,11 @@ class Database:
         return ["bash", "-c", script, "database", self.host, str(self.port), self.user, self.name]
 
 
-def copy_state(folder: str = STATE_FOLDER, *, pause: int = SAVED_WITHIN) -> Sequence[str]:
+def copy_state(
+    folder: str = STATE_FOLDER, *, pause: int = SAVED_WITHIN, most: int = FIRST_SAVED_WITHIN
+) -> Sequence[str]:
     """Write StateSaveLocation to stdout as a compressed tar, once slurmctld has saved what it knows by now."""
-    return ["bash", "-c", _COPY, "state", folder, str(pause)]
+    return ["bash", "-c", _COPY, "state", folder, str(pause), str(most), *STATE_FILES]
 
 
 def state_size(folder: str = STATE_FOLDER) -> Sequence[str]:

@@ -30,12 +30,12 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive
     parse_manifest,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.transfer import STATE_FILES
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.sealed import Cipher
 
 CHUNK = 2**20  # bytes that are read at a time
 LARGEST_MANIFEST = 2**20
 SQL_END = b"-- Dump completed"  # the last line of mariadb-dump, and of nothing that was cut off
-STATE_FILES = ("job_state", "node_state")  # with .old, they are there at any moment
 
 
 def unwritable(path: Path, error: OSError) -> OperationError:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive import Manifest, Seal
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.transfer import STATE_FILES
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import ArchiveWriter
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import Folder
 
@@ -46,7 +47,7 @@ TOPOLOGY = {
     "data": {"topology.yaml": "x"},
 }
 PARTS = {
-    archive.STATE: packed(job_state=b"jobs", node_state=b"nodes"),
+    archive.STATE: packed(**dict.fromkeys(STATE_FILES, b"x")),
     archive.DATABASE: gzip.compress(b"CREATE TABLE a (b int);\n" * 50 + b"-- Dump completed on 2026-01-02\n"),
     archive.SECRETS: json.dumps([SECRET]).encode(),
     archive.CONFIGURATION: json.dumps([TOPOLOGY]).encode(),
