@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive, kept_objects, transfer
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import parse_archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, COMPONENT, WORKER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
@@ -98,8 +99,14 @@ class Restore:
             topology=get(CONFIG_MAP, self._namespace, f"{self._run.params['name']}-topology"),
             daemons=[name for name, item in daemons.items() if item is not None],
             claim=get(CLAIM, self._namespace, self._claim_name),
+            workers=self._workers() if self._wanted.loads else (),
         )
         return plan_restore(self._wanted, self._found)
+
+    def _workers(self) -> Sequence[str]:
+        labels = f"{CLUSTER}={self._run.params['name']},{COMPONENT}={WORKER}"
+        pods = self._run.kubernetes.list(POD, self._namespace, labels=labels)
+        return [pod["metadata"]["name"] for pod in pods]
 
     def _namespace_exists(self) -> bool:
         try:
@@ -115,6 +122,8 @@ class Restore:
         for action in actions:
             if action.kind == "stop":
                 self._stop(action.subject)
+            elif action.kind == "restart":
+                self._restart(action.subject)
             elif action.kind == "load":
                 self._load(action)
             elif action.subject == "namespace":
@@ -142,6 +151,14 @@ class Restore:
 
     def _stop(self, name: str) -> None:
         self._run.kubernetes.delete(STATEFUL_SET, self._namespace, name)
+
+    def _restart(self, pods: Sequence[str]) -> None:
+        def delete(pod: str) -> bool:
+            return self._run.kubernetes.delete(POD, self._namespace, pod)
+
+        for _pod, outcome in self._run.kubernetes.map_concurrent(delete, pods):
+            if isinstance(outcome, OperationError):
+                raise outcome
 
     def _await_stopped(self, names: Sequence[str]) -> None:
         def look() -> Seen:

@@ -98,6 +98,7 @@ def test_told_to_replace_it_stops_the_daemons_first() -> None:
         secrets={"hpc-auth": item("hpc-auth", key="other"), "hpc-database": item("hpc-database", password="other")},
         topology=item("hpc-topology", "ConfigMap", file="other"),
         daemons=["hpc-controller", "hpc-accounting"],
+        workers=["cpu-0", "cpu-1"],
         claim=claim("two", "database state"),
     )
     assert steps(found, replace=True) == [
@@ -105,6 +106,7 @@ def test_told_to_replace_it_stops_the_daemons_first() -> None:
         "replace ConfigMap ns/hpc-topology",
         "stop StatefulSet ns/hpc-controller",
         "stop StatefulSet ns/hpc-accounting",
+        "restart worker Pods of namespace ns",
         f"mark {CLAIM}",
         *LOADS,
     ]
