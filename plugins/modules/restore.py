@@ -87,9 +87,9 @@ options:
 seealso:
   - module: slurm_ops.kubernetes.backup
 notes:
-  - Needs C(get), C(create) and C(patch) on Secrets, ConfigMaps and PersistentVolumeClaims, C(get), C(list) and C(delete)
-    on Pods, C(create) on C(pods/exec), C(create) and C(delete) on Jobs, C(get) and C(delete) on StatefulSets. Without
-    the right to make Namespaces, have the namespace made before.
+  - Needs C(get), C(create) and C(patch) on Secrets, ConfigMaps and PersistentVolumeClaims, C(get), C(list) and
+    C(delete) on Pods, C(create) on C(pods/exec), C(create) and C(delete) on Jobs, C(get) and C(delete) on StatefulSets.
+    Without the right to make Namespaces, have the namespace made before.
 requirements:
   - cryptography >= 3.4 (for O(passphrase))
   - minio >= 7.2 (for a bucket)
