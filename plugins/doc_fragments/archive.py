@@ -53,7 +53,8 @@ options:
     default: password
   database_image:
     description:
-      - Image with C(mariadb) and C(mariadb-dump), for a database elsewhere.
+      - Image with C(mariadb) and C(mariadb-dump), for the Pod that reaches a database elsewhere. The Pod that reads
+        and writes archives in a claim has it too.
     type: str
     default: docker.io/library/mariadb:11.8
   database_run_as_user:
@@ -72,6 +73,30 @@ options:
     type: list
     elements: dict
     default: []
+  pod_spec:
+    description:
+      - Further fields of the spec of Pods that exist for the moment, such as C(tolerations).
+    type: dict
+    default: {}
+  s3_endpoint_url:
+    description:
+      - URL of a server that speaks the protocol of S3, for a bucket. Its certificate is checked against the authorities
+        of the system, or those of E(SSL_CERT_FILE).
+    type: str
+    default: https://s3.amazonaws.com
+  s3_region:
+    description:
+      - Region of the bucket. Empty means to ask the server, which needs the right to do so.
+    type: str
+    default: ""
+  s3_access_key:
+    description:
+      - Access key for the bucket. Without it E(AWS_ACCESS_KEY_ID) and E(AWS_SECRET_ACCESS_KEY) are taken.
+    type: str
+  s3_secret_key:
+    description:
+      - Its secret.
+    type: str
   wait_timeout:
     description:
       - Seconds that each stream and each wait may take.

@@ -18,7 +18,8 @@ description:
   - Nothing is stopped. The state is copied first, after slurmctld has had the time to write down what it knows; the
     dump of the database, taken in one transaction, shows the moment after that.
   - Everything is streamed from the Pods into the file. The file has another name until it is complete and was read back
-    with its checksums, so an archive under its own name is whole.
+    with its checksums, so an archive under its own name is whole. One for a claim or a bucket is made in a temporary
+    folder (E(TMPDIR)) first.
   - Home directories, the images and the variables of the inventory are not in it.
 extends_documentation_fragment:
   - slurm_ops.kubernetes.attributes
@@ -26,6 +27,10 @@ extends_documentation_fragment:
   - slurm_ops.kubernetes.cluster
   - slurm_ops.kubernetes.archive
 attributes:
+  check_mode:
+    support: partial
+    details:
+      - Nothing lasting is written. What is in a claim is seen from a Pod that exists for the moment, in check mode too.
   idempotent:
     support: partial
     details:
@@ -37,7 +42,9 @@ attributes:
 options:
   folder:
     description:
-      - Folder for archives on the machine that the module runs on. Made with mode C(0700) if it is not there.
+      - Place for archives. A path is a folder on the machine that the module runs on, made with mode C(0700) if it is
+        not there. C(pvc://CLAIM/FOLDER) is a folder in a PersistentVolumeClaim of the namespace, C(s3://BUCKET/PREFIX)
+        a prefix in a bucket that is there.
     type: path
     required: true
   archive_name:
@@ -47,8 +54,8 @@ options:
     type: str
   keep:
     description:
-      - How many archives of the cluster there are to be at most; the oldest go once the new one is complete. V(0) keeps
-        all.
+      - How many archives of the cluster there are to be at most; the oldest go once the new one is in its place. V(0)
+        keeps all.
       - Only archives whose name is the default one count, and none is removed when O(archive_name) is given.
     type: int
     default: 0
@@ -62,9 +69,10 @@ seealso:
   - module: slurm_ops.kubernetes.restore
 notes:
   - Needs C(get) and C(list) on Pods, Secrets and ConfigMaps, and C(create) on C(pods/exec); for a database elsewhere
-    also C(create) and C(delete) on Jobs.
+    or archives in a claim also C(create) and C(delete) on Jobs and C(get) on PersistentVolumeClaims.
 requirements:
   - cryptography >= 3.4 (for O(passphrase))
+  - minio >= 7.2 (for a bucket)
 """
 
 EXAMPLES = r"""
@@ -75,16 +83,25 @@ EXAMPLES = r"""
     folder: /srv/backup/slurm
     keep: 7
     passphrase: "{{ vault_backup_passphrase }}"
+
+- name: Keep it in a bucket of a MinIO
+  slurm_ops.kubernetes.backup:
+    namespace: hpc
+    name: hpc
+    folder: s3://backup/slurm
+    s3_endpoint_url: https://minio.example.org
+    s3_access_key: slurm
+    s3_secret_key: "{{ vault_backup_s3_secret_key }}"
 """
 
 RETURN = r"""
 archive:
-  description: Path of the archive; null if there is no cluster to keep.
+  description: The archive, as M(slurm_ops.kubernetes.restore) takes it; null if there is no cluster to keep.
   returned: success
   type: str
   sample: /srv/backup/slurm/hpc-20260102T030405Z.zip
 bytes:
-  description: Its size. Null in check mode, unless it is there.
+  description: Its size. Null in check mode, unless it is there already.
   returned: success
   type: int
   sample: 48211

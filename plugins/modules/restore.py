@@ -26,6 +26,11 @@ extends_documentation_fragment:
   - slurm_ops.kubernetes.cluster
   - slurm_ops.kubernetes.archive
 attributes:
+  check_mode:
+    support: partial
+    details:
+      - Nothing lasting is written. An archive in a claim is read from a Pod that exists for the moment, in check mode
+        too.
   idempotent:
     support: partial
     details:
@@ -37,7 +42,9 @@ attributes:
 options:
   archive:
     description:
-      - Path of the archive on the machine that the module runs on.
+      - The archive. A path is one on the machine that the module runs on, C(pvc://CLAIM/FOLDER/NAME) one in a
+        PersistentVolumeClaim of the namespace, C(s3://BUCKET/PREFIX/NAME) one in a bucket. From there it is copied into
+        a temporary folder (E(TMPDIR)).
     type: path
     required: true
   slurm_version:
@@ -56,9 +63,10 @@ options:
     default: [keys, database, state]
   replace:
     description:
-      - Whether to stop slurmctld and slurmdbd of a cluster that is there, and to write over its keys, database and
-        state. What happened since the archive was made is lost; jobs that slurmctld then does not know are ended on
-        their nodes.
+      - Whether to write over the keys, database and state of a cluster that is there. slurmctld and slurmdbd stop, and
+        their StatefulSets are gone until the roles make them again.
+      - What happened since the archive was made is lost. Worker Pods are deleted, to register with the state that comes
+        back, so jobs that run end.
     type: bool
     default: false
   state_size:
@@ -76,19 +84,15 @@ options:
       - Image of slurmctld, for the Pod that fills the volume.
     type: str
     required: true
-  pod_spec:
-    description:
-      - Further fields of the spec of that Pod, such as C(tolerations).
-    type: dict
-    default: {}
 seealso:
   - module: slurm_ops.kubernetes.backup
 notes:
-  - Needs C(get), C(create) and C(patch) on Secrets, ConfigMaps and PersistentVolumeClaims, C(get) and C(list) on Pods,
-    C(create) on C(pods/exec), C(create) and C(delete) on Jobs, C(get) and C(patch) on StatefulSets. Without the right
-    to make Namespaces, have the namespace made before.
+  - Needs C(get), C(create) and C(patch) on Secrets, ConfigMaps and PersistentVolumeClaims, C(get), C(list) and
+    C(delete) on Pods, C(create) on C(pods/exec), C(create) and C(delete) on Jobs, C(get) and C(delete) on StatefulSets.
+    Without the right to make Namespaces, have the namespace made before.
 requirements:
   - cryptography >= 3.4 (for O(passphrase))
+  - minio >= 7.2 (for a bucket)
 """
 
 EXAMPLES = r"""
@@ -117,7 +121,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 archive:
-  description: Path of the archive.
+  description: The archive.
   returned: success
   type: str
   sample: /srv/backup/slurm/hpc-20260102T030405Z.zip
@@ -201,7 +205,6 @@ def main() -> None:
                 "state_size": {"type": "str", "default": "4Gi"},
                 "state_storage_class": {"type": "str", "default": ""},
                 "state_image": {"type": "str", "required": True},
-                "pod_spec": {"type": "dict", "default": {}},
             }
         ),
         Restore,

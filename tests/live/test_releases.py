@@ -68,7 +68,7 @@ def cluster(
         "directory_users": [{"name": "alice", "uid": 10001, "groups": ["hpc"], "ssh_keys": [public]}],
     }
     yield Cluster(namespace, variables, key)
-    run_playbook("destroy", extra_vars={**variables, "destroy_data": True})
+    run_playbook("destroy", extra_vars={**variables, "destroy_data": True, "destroy_backup": False})
     kube.delete(f"/api/v1/namespaces/{namespace}")
     kube.wait(f"/api/v1/namespaces/{namespace}", lambda found: found is None, timeout=120, what=f"{namespace} is gone")
 

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from .errors import OperationError
@@ -29,6 +29,7 @@ STATE, DATABASE, SECRETS, CONFIGURATION = "state.tar.gz", "database.sql.gz", "se
 PARTS = (STATE, DATABASE, SECRETS, CONFIGURATION)
 
 _STAMP = "%Y%m%dT%H%M%SZ"
+_DATED = r"-(\d{8}T\d{6}Z)\.zip"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.zip", re.ASCII)
 
 
@@ -141,16 +142,28 @@ def check_name(name: str) -> str:
     return full
 
 
+def draft_name(name: str) -> str:
+    """What an archive is called until it is complete."""
+    return f".{name}.part"
+
+
 def outdated(names: Iterable[str], cluster: str, keep: int, coming: str) -> Sequence[str]:
     """Names of archives to remove so that ``keep`` are left, with the coming one; 0 keeps all.
 
     Only names that dated_name makes count: what a person named is never removed.
     """
-    dated = re.compile(re.escape(cluster) + r"-\d{8}T\d{6}Z\.zip", re.ASCII)
+    dated = re.compile(re.escape(cluster) + _DATED, re.ASCII)
     if keep < 1 or not dated.fullmatch(coming):
         return []
     found = sorted({name for name in names if dated.fullmatch(name)} - {coming})
     return found[: max(len(found) - (keep - 1), 0)]
+
+
+def abandoned(names: Iterable[str], cluster: str, now: datetime) -> Sequence[str]:
+    """Names of what runs that were killed left behind: begun a day ago, and still not complete."""
+    dated = re.compile(rf"\.{re.escape(cluster)}{_DATED}\.part", re.ASCII)
+    begun = (now - timedelta(days=1)).strftime(_STAMP)
+    return sorted(name for name in names if (found := dated.fullmatch(name)) and found[1] < begun)
 
 
 def short_manifest(manifest: Manifest) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to this collection: may change at any time.
 
-"""The commands that read and write a cluster's data where it is: in the Pods of the database and of slurmctld.
+"""The commands that read and write a cluster's data where it is: in Pods of the database, of slurmctld, of a volume.
 
 They run in bash, of which both images have one. Values are arguments, never part of a script. A password is read from
 the file that the Pod has of its Secret, and given to the client in its environment, so that it is in no argument list.
@@ -17,10 +17,16 @@ from dataclasses import dataclass
 STATE_FOLDER = "/var/spool/slurmctld"
 PASSWORD_FILE = "/run/secrets/database/password"
 NOT_EMPTY = 65  # exit code of a load into a database that has tables
+NO_ARCHIVE = 66  # exit code of reading an archive that is not there
 
 # slurmctld writes changes to its state 5 seconds after the last writing at most (SAVE_MAX_WAIT, looked at every
 # second).
 SAVED_WITHIN = 7
+# Without these slurmctld 26.05 does not start again (24.11 does); with .old, they are there at any moment. A new
+# cluster has them when slurmctld has saved all that it knows for the first time, after 5 minutes (PERIODIC_CHECKPOINT)
+# or at a reconfigure. That is waited for.
+STATE_FILES = ("assoc_usage", "fed_mgr_state", "job_state", "node_state", "resv_state", "trigger_state")
+FIRST_SAVED_WITHIN = 330
 
 _DATABASE = f"""set -euo pipefail
 MYSQL_PWD=$(cat {PASSWORD_FILE})
@@ -65,6 +71,12 @@ head -c "$5" | gzip -dc | sql --max-allowed-packet=1G "$4" 2>&1 | cut -b -200 | 
 _COPY = """set -euo pipefail
 sleep "$2"
 cd "$1"
+for file in "${@:4}"; do
+  until [ -e "$file" ] || [ -e "$file.old" ]; do
+    [ "$SECONDS" -lt "$3" ] || { echo "slurmctld has not written $file" >&2; exit 1; }
+    sleep 1
+  done
+done
 { find . -mindepth 1 -maxdepth 1 ! -name 'hash.*' ! -name '*.new' ! -name lost+found -print0
   find . -mindepth 1 -maxdepth 1 -name 'hash.*' -print0
 } | { tar --create --null --files-from=- --ignore-failed-read --warning=no-file-changed || [ $? = 1 ]; } | gzip -1
@@ -75,6 +87,52 @@ find "$1" -mindepth 1 -maxdepth 1 ! -name lost+found -exec rm -rf {} +
 head -c "$2" | tar --extract --gzip --no-same-owner --preserve-permissions "--directory=$1"
 sync
 """
+
+# Archives in a folder of a volume. One that has its own name is whole, as in a folder of a machine.
+_LIST = """set -euo pipefail
+[ ! -d "$1" ] || find "$1" -mindepth 1 -maxdepth 1 -type f -name '*.zip*' -printf '%f\\n'
+"""
+_PUT = """set -euo pipefail
+umask 077
+mkdir -p "$1"
+draft=$1/$3
+trap 'rm -f "$draft"' EXIT
+head -c "$4" > "$draft"
+[ "$(sha256sum < "$draft")" = "$5  -" ] || { echo "what arrived is not what was sent" >&2; exit 1; }
+sync
+mv "$draft" "$1/$2"
+"""
+_GET = f"""set -euo pipefail
+[ -e "$1/$2" ] || exit {NO_ARCHIVE}
+cat "$1/$2"
+"""
+_REMOVE = 'set -euo pipefail; rm -f "$1/$2"'
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A folder of a volume, for archives."""
+
+    folder: str
+
+    def names(self) -> Sequence[str]:
+        """Print the names in it, one a line."""
+        return self._command(_LIST)
+
+    def put(self, name: str, draft: str, size: int, sha256: str) -> Sequence[str]:
+        """Read an archive of ``size`` bytes from stdin; it gets its name once it is there as a whole."""
+        return self._command(_PUT, name, draft, str(size), sha256)
+
+    def get(self, name: str) -> Sequence[str]:
+        """Write an archive to stdout; ends with NO_ARCHIVE if there is none of that name."""
+        return self._command(_GET, name)
+
+    def remove(self, name: str) -> Sequence[str]:
+        """Remove one file."""
+        return self._command(_REMOVE, name)
+
+    def _command(self, script: str, *arguments: str) -> list[str]:
+        return ["bash", "-c", script, "archives", self.folder, *arguments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +160,11 @@ class Database:
         return ["bash", "-c", script, "database", self.host, str(self.port), self.user, self.name]
 
 
-def copy_state(folder: str = STATE_FOLDER, *, pause: int = SAVED_WITHIN) -> Sequence[str]:
+def copy_state(
+    folder: str = STATE_FOLDER, *, pause: int = SAVED_WITHIN, most: int = FIRST_SAVED_WITHIN
+) -> Sequence[str]:
     """Write StateSaveLocation to stdout as a compressed tar, once slurmctld has saved what it knows by now."""
-    return ["bash", "-c", _COPY, "state", folder, str(pause)]
+    return ["bash", "-c", _COPY, "state", folder, str(pause), str(most), *STATE_FILES]
 
 
 def state_size(folder: str = STATE_FOLDER) -> Sequence[str]:

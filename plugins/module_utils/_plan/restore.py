@@ -27,12 +27,13 @@ FROM, BROUGHT = f"{DOMAIN}/restored-from", f"{DOMAIN}/restored"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is in the namespace. ``daemons`` is {StatefulSet: replicas} of those that write to what is restored."""
+    """What is in the namespace. ``daemons`` are StatefulSets of what writes to what is restored; ``workers`` Pods."""
 
     namespace_exists: bool = True
     secrets: Mapping[str, Object] = field(default_factory=dict)
     topology: Object | None = None
-    daemons: Mapping[str, int] = field(default_factory=dict)
+    daemons: Sequence[str] = ()
+    workers: Sequence[str] = ()
     claim: Object | None = None
 
     @property
@@ -56,6 +57,11 @@ class Wanted:
     topology: Object | None
     replace: bool
 
+    @property
+    def loads(self) -> Sequence[str]:
+        """The parts that are loaded into something."""
+        return [part for part in (DATABASE, STATE) if part in self.parts]
+
 
 def plan_restore(wanted: Wanted, found: Found) -> list[Action]:
     """Return what is to be done. Raises OperationError (Live) where data would be written over without being told."""
@@ -69,7 +75,7 @@ def plan_restore(wanted: Wanted, found: Found) -> list[Action]:
     if KEYS in wanted.parts:
         actions += _keys(wanted, found)
     kept = brought if ours and not wanted.replace else ()
-    missing = [part for part in (DATABASE, STATE) if part in wanted.parts and part not in kept]
+    missing = [part for part in wanted.loads if part not in kept]
     if missing:
         actions += _stop(wanted, found)
         actions += _claim(wanted, found, ours)
@@ -122,19 +128,19 @@ def _keys(wanted: Wanted, found: Found) -> list[Action]:
 
 
 def _stop(wanted: Wanted, found: Found) -> list[Action]:
-    return [
-        Action(
-            "stop",
-            f"StatefulSet {wanted.namespace}/{name}",
-            "writes to what is restored",
-            before={"replicas": replicas},
-            after={"replicas": 0},
-            stage="stop",
-            subject=name,
-        )
-        for name, replicas in found.daemons.items()
-        if replicas
+    """StatefulSets go, for the roles to make them again: the number of replicas is the roles' field.
+
+    The records of nodes that come back have the addresses of then, and a slurmd registers only when it starts.
+    """
+    why = "writes to what is restored"
+    actions = [
+        Action("stop", f"StatefulSet {wanted.namespace}/{name}", why, stage="stop", subject=name)
+        for name in found.daemons
     ]
+    if found.workers:
+        target, why = f"worker Pods of namespace {wanted.namespace}", "every slurmd has to register anew"
+        actions.append(Action("restart", target, why, before=list(found.workers), subject=found.workers))
+    return actions
 
 
 def _claim(wanted: Wanted, found: Found, ours: bool) -> list[Action]:

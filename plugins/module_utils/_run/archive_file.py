@@ -30,15 +30,15 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive
     parse_manifest,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.transfer import STATE_FILES
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.sealed import Cipher
 
 CHUNK = 2**20  # bytes that are read at a time
 LARGEST_MANIFEST = 2**20
 SQL_END = b"-- Dump completed"  # the last line of mariadb-dump, and of nothing that was cut off
-STATE_FILES = ("job_state", "node_state")  # with .old, they are there at any moment
 
 
-def unwritable(path: str, error: OSError) -> OperationError:
+def unwritable(path: Path, error: OSError) -> OperationError:
     """The error for a folder that does not take the archive."""
     return OperationError(
         f"{path} cannot be written: {error.strerror or error}.",
@@ -48,28 +48,22 @@ def unwritable(path: str, error: OSError) -> OperationError:
 
 
 class ArchiveWriter:
-    """Writes an archive under another name; only finish() gives it its own. As a context it leaves nothing behind."""
+    """Writes an archive into a file that is to be removed unless finish() ended well."""
 
-    def __init__(self, path: Path, manifest: Manifest, passphrase: str | None) -> None:
-        self.path = path
-        self.partial = path.with_name(f".{path.name}.part")
+    def __init__(self, draft: Path, manifest: Manifest, passphrase: str | None) -> None:
+        self.draft = draft
         self.manifest = manifest
         self._passphrase = passphrase
         self._cipher = Cipher(passphrase or "", manifest.seal, manifest.id) if manifest.seal else None
 
     def __enter__(self) -> ArchiveWriter:
         with self._writing():
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with contextlib.suppress(FileNotFoundError):
-                self.partial.unlink()  # of a run that was killed
-            descriptor = os.open(self.partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(self.draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             self._file = os.fdopen(descriptor, "w+b")
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED, allowZip64=True)
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self.partial.unlink()
         # A ZipFile that is not closed writes its end when it is collected, and complains on stderr.
         with contextlib.suppress(OSError, ValueError):
             self._zip.close()
@@ -113,44 +107,36 @@ class ArchiveWriter:
         self.manifest = replace(self.manifest, parts=(*self.manifest.parts, part))
 
     def finish(self) -> int:
-        """Complete it, read it back, give it its name; returns its size in bytes."""
+        """Complete it and read it back; returns its size in bytes."""
         with self._writing():
             self._zip.writestr(MANIFEST, self.manifest.text())
             self._zip.close()
             self._file.flush()
             os.fsync(self._file.fileno())
-        with Archive(self.partial, self._passphrase) as written:
+        with Archive(self.draft, self._passphrase) as written:
             written.check()
-        with self._writing():
-            size = self.partial.stat().st_size
-            os.replace(self.partial, self.path)
-            descriptor = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        return size
+        return self.draft.stat().st_size
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise unwritable(str(self.path), error) from error
+            raise unwritable(self.draft, error) from error
 
 
 class Archive:
-    """An archive that is there. Opening it reads the manifest; check() reads all of it."""
+    """An archive that is there. Opening it reads the manifest; check() all of it. People call it ``told``."""
 
-    def __init__(self, path: Path, passphrase: str | None) -> None:
-        self.path = str(path)
+    def __init__(self, path: Path, passphrase: str | None, told: str = "") -> None:
+        self.path = told or str(path)
         try:
             self._zip = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
             raise damaged(self.path, "it is no archive, or it was cut off") from error
         except OSError as error:
             raise OperationError(
-                f"Archive {path} cannot be read: {error.strerror or error}.",
+                f"Archive {self.path} cannot be read: {error.strerror or error}.",
                 reason="Unreadable",
                 hint="Check the path.",
             ) from error

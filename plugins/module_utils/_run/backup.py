@@ -11,16 +11,17 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive, kept_objects, transfer
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive import Manifest
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import parse_place
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.versions import parse_version
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive, ArchiveWriter
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import store_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import (
     CLAIM,
     CONFIG_MAP,
@@ -32,7 +33,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module i
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.sealed import new_seal
 
 Take = Callable[[bytes], None]
-WRITING = "archive"  # all or none of these actions is done
+WRITING = "archive"  # the copies and the writing are done together or not at all
 
 
 class Backup:
@@ -42,24 +43,18 @@ class Backup:
         self._run = run
         params = run.params
         self._places = Places(run)
-        made = archive.moment(time.time())
+        self._made = archive.moment(time.time())
+        self._place = parse_place(params["folder"])
+        self._store = store_of(run, self._place)
         name = params["archive_name"]
-        if not Path(params["folder"]).is_absolute():
-            raise OperationError(
-                f"The folder {params['folder']!r} is not absolute.",
-                reason="Malformed",
-                hint="Where a module runs is not where Ansible was started; write the whole path.",
-            )
-        self._path = Path(params["folder"]) / (
-            archive.check_name(name) if name else archive.dated_name(params["name"], made)
-        )
+        self._name = archive.check_name(name) if name else archive.dated_name(params["name"], self._made)
         self._manifest = Manifest(
             id=secrets.token_hex(16),
             cluster=params["name"],
             namespace=params["namespace"],
             slurm="",
             database=params["database_name"],
-            made=made.isoformat(timespec="seconds"),
+            made=self._made.isoformat(timespec="seconds"),
             seal=new_seal() if params["passphrase"] else None,
         )
         self._size: int | None = None
@@ -70,14 +65,16 @@ class Backup:
         if self._run.params["skip_absent"] and self._is_absent():
             self._absent = True
             return []
-        if self._path.exists():
+        with self._store.opened() as shelf:
+            there = shelf.names()
+        if self._name in there:
             self._look_at_old()
             return []
         said = self._places.controller.read("Reading Slurm's version", ["slurmctld", "-V"])
         release = said.split()[-1] if said.split() else ""
         parse_version(release)
         self._manifest = replace(self._manifest, slurm=release)
-        return [*self._copies(), *self._removals()]
+        return [*self._copies(), *self._removals(there)]
 
     def _is_absent(self) -> bool:
         get, params = self._run.kubernetes.get, self._run.params
@@ -88,15 +85,16 @@ class Backup:
         )
 
     def _look_at_old(self) -> None:
-        with Archive(self._path, self._run.params["passphrase"]) as old:
+        target = self._place.of(self._name)
+        with self._store.local(self._name) as path, Archive(path, self._run.params["passphrase"], target) as old:
             self._manifest = old.manifest
+            self._size = path.stat().st_size
         if self._manifest.cluster != self._run.params["name"]:
             raise OperationError(
-                f"{self._path} is of the cluster {self._manifest.cluster}.",
+                f"{target} is of the cluster {self._manifest.cluster}.",
                 reason="OtherCluster",
                 hint="Nothing was changed; choose another archive_name.",
             )
-        self._size = self._path.stat().st_size
 
     def _copies(self) -> Sequence[Action]:
         namespace = self._run.params["namespace"]
@@ -110,14 +108,14 @@ class Backup:
             Action("copy", self._places.database_target, archive.DATABASE, after={"bytes": database}, stage=WRITING),
             Action("copy", f"Secrets of {namespace}", archive.SECRETS, after=secret_names, stage=WRITING),
             Action("copy", f"ConfigMaps of {namespace}", archive.CONFIGURATION, after=map_names, stage=WRITING),
-            Action("write", str(self._path), "not there yet", stage=WRITING),
+            Action("write", self._place.of(self._name), "not there yet", stage=WRITING),
         ]
 
-    def _removals(self) -> Sequence[Action]:
-        folder, params = self._path.parent, self._run.params
-        names = [path.name for path in folder.glob("*.zip")] if folder.is_dir() else []
-        old = archive.outdated(names, params["name"], params["keep"], self._path.name)
-        return [Action("remove", str(folder / name), f"only {params['keep']} are kept") for name in old]
+    def _removals(self, there: Sequence[str]) -> Sequence[Action]:
+        cluster, keep = self._run.params["name"], self._run.params["keep"]
+        old = [(name, f"only {keep} are kept") for name in archive.outdated(there, cluster, keep, self._name)]
+        old += [(name, "of a run that was killed") for name in archive.abandoned(there, cluster, self._made)]
+        return [Action("remove", self._place.of(name), why, stage=WRITING, subject=name) for name, why in old]
 
     def _state_size(self) -> int:
         return int(self._places.controller.read("Measuring the state of slurmctld", transfer.state_size()))
@@ -143,25 +141,24 @@ class Backup:
         return self._run.kubernetes.list(CONFIG_MAP, params["namespace"], labels=f"{CLUSTER}={params['name']}")
 
     def act(self, actions: Sequence[Action]) -> None:
-        """Write the archive as a whole or not at all; then remove old ones."""
-        if actions[0].stage == WRITING:
-            self._write()
-        else:
-            for action in actions:
-                self._remove(action.target)
-        for action in actions:
-            action.done = True
-
-    def _write(self) -> None:
+        """Make the archive as a whole or not at all; then remove old ones."""
         passphrase = self._run.params["passphrase"]
-        with ArchiveWriter(self._path, self._manifest, passphrase) as writer:
-            writer.part(archive.STATE, self._copy_state)
-            writer.part(archive.DATABASE, self._dump)
-            writer.part(archive.SECRETS, lambda take: take(kept_objects.keep(self._secrets())))
-            writer.part(archive.CONFIGURATION, lambda take: take(kept_objects.keep(self._config_maps())))
-            self._run.progress.say("reading the archive back")
-            self._size = writer.finish()
-            self._manifest = writer.manifest
+        with self._store.draft(self._name) as draft:
+            with ArchiveWriter(draft, self._manifest, passphrase) as writer:
+                writer.part(archive.STATE, self._copy_state)
+                writer.part(archive.DATABASE, self._dump)
+                writer.part(archive.SECRETS, lambda take: take(kept_objects.keep(self._secrets())))
+                writer.part(archive.CONFIGURATION, lambda take: take(kept_objects.keep(self._config_maps())))
+                self._run.progress.say("reading the archive back")
+                self._size = writer.finish()
+                self._manifest = writer.manifest
+            self._run.progress.say(f"putting it into {self._place.of('')}")
+            with self._store.opened() as shelf:
+                shelf.put(draft, self._name)
+                for action in actions:
+                    if action.kind == "remove":
+                        shelf.remove(action.subject)
+                    action.done = True
 
     def _copy_state(self, take: Take) -> None:
         self._run.progress.say("copying the state of slurmctld")
@@ -184,20 +181,10 @@ class Backup:
 
         return tell
 
-    def _remove(self, path: str) -> None:
-        try:
-            Path(path).unlink(missing_ok=True)
-        except OSError as error:
-            raise OperationError(
-                f"The old archive {path} cannot be removed: {error.strerror or error}.",
-                reason="Unwritable",
-                hint="The new one is complete.",
-            ) from error
-
     def wait(self) -> None:
         """There is nothing to wait for: the archive was read back before it got its name."""
 
     def result(self) -> Mapping[str, Any]:
         """Return what is in the archive, or would be."""
-        path = None if self._absent else str(self._path)
-        return {"archive": path, "bytes": self._size, "manifest": archive.short_manifest(self._manifest)}
+        target = None if self._absent else self._place.of(self._name)
+        return {"archive": target, "bytes": self._size, "manifest": archive.short_manifest(self._manifest)}

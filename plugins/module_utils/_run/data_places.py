@@ -25,6 +25,7 @@ SECRET = paths.Resource("v1", "Secret", "secrets", True)
 CLAIM = paths.Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", True)
 STATEFUL_SET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
 CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
+ANSWERED_WITHIN = 120  # seconds for a command that only tells something
 _WORD = re.compile(r"[A-Za-z0-9_$-]+", re.ASCII)  # names of databases that need no quoting
 
 # Documented in plugins/doc_fragments/archive.py.
@@ -42,8 +43,14 @@ ARGS_ARCHIVE = ArgumentSpec(
         "database_run_as_user": {"type": "int", "default": 999},
         "image_pull_policy": {"type": "str", "default": "IfNotPresent"},
         "image_pull_secrets": {"type": "list", "elements": "dict", "default": [], "no_log": False},
+        "pod_spec": {"type": "dict", "default": {}},
+        "s3_endpoint_url": {"type": "str", "default": "https://s3.amazonaws.com"},
+        "s3_region": {"type": "str", "default": ""},
+        "s3_access_key": {"type": "str", "no_log": False},
+        "s3_secret_key": {"type": "str", "no_log": True},
         "wait_timeout": {"type": "int", "default": 3600},
-    }
+    },
+    required_together=[("s3_access_key", "s3_secret_key")],
 )
 
 
@@ -62,8 +69,9 @@ class Reach:
         *,
         source: Iterable[bytes] | None = None,
         sink: Callable[[bytes], object] | None = None,
+        timeout: float | None = None,
     ) -> Finished:
-        """Run a command; raises OperationError that says what failed, with the exit code's reason in ``stderr``."""
+        """Run a command, for the option ``wait_timeout`` at most; raises OperationError that says what failed."""
         params = self.run.params
         try:
             return stream_in_pod(
@@ -74,7 +82,7 @@ class Reach:
                 container=self.container,
                 source=source,
                 sink=sink,
-                timeout=params["wait_timeout"],
+                timeout=timeout or params["wait_timeout"],
                 reads=source is None,
             )
         except OperationError as error:
@@ -83,8 +91,8 @@ class Reach:
             raise OperationError(f"{what} failed: {error.msg}", reason=error.reason, hint=error.hint) from error
 
     def read(self, what: str, command: Sequence[str], sink: Callable[[bytes], object] | None = None) -> str:
-        """Run a command that must succeed; returns its stdout unless that goes to ``sink``."""
-        ended = self.stream(what, command, sink=sink)
+        """Run a command that must succeed; returns its stdout, which has to come soon unless it goes to ``sink``."""
+        ended = self.stream(what, command, sink=sink, timeout=None if sink else ANSWERED_WITHIN)
         require(ended, what, self.pod)
         return ended.stdout
 

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NoReturn, Protocol
 
 from ansible.module_utils.basic import AnsibleModule
@@ -34,6 +35,7 @@ class Run:
         self.params = params
         self.progress = Progress(name)
         self.slurm_calls: Counter[str] = Counter()
+        self.held = ExitStack()  # what an operation needs to its end, such as a temporary file
         self.actions: list[Action] = []  # the plan; an operation may add what it mended while it waited
         self._warnings: list[str] = []
         self._kubernetes: KubernetesClient | None = None
@@ -63,7 +65,8 @@ class Run:
         return [*self._warnings, *(f"Kubernetes API server: {text}" for text in server)]
 
     def close(self) -> None:
-        """Close the connections."""
+        """Give back what is held, and close the connections."""
+        self.held.close()
         if self._kubernetes:
             self._kubernetes.close()
 

@@ -8,11 +8,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive, kept_objects, transfer
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import parse_archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, COMPONENT, WORKER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
@@ -27,6 +28,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.restore
     plan_restore,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import store_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import (
     CLAIM,
     CONFIG_MAP,
@@ -54,6 +56,8 @@ class Restore:
         self._claim_name = f"state-{params['name']}-controller-0"
         self._daemons = (f"{params['name']}-controller", f"{params['name']}-accounting")
         self._found = Found()
+        place, archive_name = parse_archive(params["archive"])
+        self._path = run.held.enter_context(store_of(run, place).local(archive_name))
         with self._open() as given:
             # Before anything is read of the cluster: no part of a damaged archive is used.
             archive.check_fits(given.path, given.manifest, params["name"], params["slurm_version"])
@@ -62,7 +66,7 @@ class Restore:
             self._wanted = self._read(given)
 
     def _open(self) -> Archive:
-        return Archive(Path(self._run.params["archive"]), self._run.params["passphrase"])
+        return Archive(self._path, self._run.params["passphrase"], self._run.params["archive"])
 
     def _read(self, given: Archive) -> Wanted:
         params = self._run.params
@@ -93,10 +97,16 @@ class Restore:
             namespace_exists=self._namespace_exists(),
             secrets={name: item for name, item in secrets.items() if item is not None},
             topology=get(CONFIG_MAP, self._namespace, f"{self._run.params['name']}-topology"),
-            daemons={name: int(item["spec"].get("replicas", 1)) for name, item in daemons.items() if item is not None},
+            daemons=[name for name, item in daemons.items() if item is not None],
             claim=get(CLAIM, self._namespace, self._claim_name),
+            workers=self._workers() if self._wanted.loads else (),
         )
         return plan_restore(self._wanted, self._found)
+
+    def _workers(self) -> Sequence[str]:
+        labels = f"{CLUSTER}={self._run.params['name']},{COMPONENT}={WORKER}"
+        pods = self._run.kubernetes.list(POD, self._namespace, labels=labels)
+        return [pod["metadata"]["name"] for pod in pods]
 
     def _namespace_exists(self) -> bool:
         try:
@@ -112,6 +122,8 @@ class Restore:
         for action in actions:
             if action.kind == "stop":
                 self._stop(action.subject)
+            elif action.kind == "restart":
+                self._restart(action.subject)
             elif action.kind == "load":
                 self._load(action)
             elif action.subject == "namespace":
@@ -138,7 +150,15 @@ class Restore:
         client.patch(resource, self._namespace, name, {"data": {**gone, **(item.get("data") or {})}})
 
     def _stop(self, name: str) -> None:
-        self._run.kubernetes.patch(STATEFUL_SET, self._namespace, name, {"spec": {"replicas": 0}})
+        self._run.kubernetes.delete(STATEFUL_SET, self._namespace, name)
+
+    def _restart(self, pods: Sequence[str]) -> None:
+        def delete(pod: str) -> bool:
+            return self._run.kubernetes.delete(POD, self._namespace, pod)
+
+        for _pod, outcome in self._run.kubernetes.map_concurrent(delete, pods):
+            if isinstance(outcome, OperationError):
+                raise outcome
 
     def _await_stopped(self, names: Sequence[str]) -> None:
         def look() -> Seen:

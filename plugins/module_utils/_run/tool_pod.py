@@ -98,7 +98,7 @@ def _job(
             }
         ],
         "volumes": list(volumes),
-        **(run.params.get("pod_spec") or {}),
+        **run.params["pod_spec"],
     }
     return {
         "apiVersion": "batch/v1",

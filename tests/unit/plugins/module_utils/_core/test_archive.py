@@ -108,6 +108,11 @@ def test_what_a_person_named_and_other_clusters_count_for_nothing() -> None:
     assert archive.outdated(stamps(3), "hpc", 1, "before-upgrade.zip") == []
 
 
+def test_only_what_was_begun_long_ago_and_never_completed_is_abandoned() -> None:
+    drafts = [archive.draft_name(name) for name in [*stamps(4), "before-upgrade.zip", "hpc-gpu-19700101T000000Z.zip"]]
+    assert archive.abandoned([*drafts, *stamps(4)], "hpc", archive.moment(3 * 86400 - 1)) == drafts[:2]
+
+
 @given(st.integers(1, 9), st.sets(st.integers(0, 40)))
 def test_as_many_are_left_as_are_to_be_kept(keep: int, days: set[int]) -> None:
     names = {archive.dated_name("hpc", archive.moment(day * 86400)) for day in days}

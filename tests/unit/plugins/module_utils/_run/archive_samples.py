@@ -9,14 +9,17 @@ import gzip
 import io
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive import Manifest, Seal
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.transfer import STATE_FILES
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import ArchiveWriter
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import Folder
 
 
 def packed(**files: bytes) -> bytes:
@@ -44,7 +47,7 @@ TOPOLOGY = {
     "data": {"topology.yaml": "x"},
 }
 PARTS = {
-    archive.STATE: packed(job_state=b"jobs", node_state=b"nodes"),
+    archive.STATE: packed(**dict.fromkeys(STATE_FILES, b"x")),
     archive.DATABASE: gzip.compress(b"CREATE TABLE a (b int);\n" * 50 + b"-- Dump completed on 2026-01-02\n"),
     archive.SECRETS: json.dumps([SECRET]).encode(),
     archive.CONFIGURATION: json.dumps([TOPOLOGY]).encode(),
@@ -56,12 +59,22 @@ def manifest(**values: Any) -> Manifest:
     return replace(Manifest("id", "hpc", "hpc", "26.05.1", "slurm_acct_db", "2026-01-02T03:04:05+00:00"), **values)
 
 
+@contextmanager
+def writing(path: Path, passphrase: str | None = None, **values: Any) -> Iterator[ArchiveWriter]:
+    """Write parts of an archive into its folder; it is put there under its name when the block ends well."""
+    seal = Seal(salt="00" * 16, n=2) if passphrase else None
+    folder = Folder(path.parent)
+    with folder.draft(path.name) as draft:
+        with ArchiveWriter(draft, manifest(seal=seal, **values), passphrase) as writer:
+            yield writer
+            writer.finish()
+        folder.put(draft, path.name)
+
+
 def write(path: Path, passphrase: str | None = None, parts: Mapping[str, bytes] = PARTS, **values: Any) -> Path:
     """Write an archive and return its path."""
-    seal = Seal(salt="00" * 16, n=2) if passphrase else None
-    with ArchiveWriter(path, manifest(seal=seal, **values), passphrase) as writer:
+    with writing(path, passphrase, **values) as writer:
         for name in archive.PARTS:
             data = parts[name]
             writer.part(name, lambda take, data=data: take(data))
-        writer.finish()
     return path

@@ -18,9 +18,10 @@ import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive, ArchiveWriter
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.transfer import STATE_FILES
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive
 
-from .archive_samples import PARTS, manifest, packed, write
+from .archive_samples import PARTS, packed, write, writing
 
 
 @pytest.mark.parametrize("passphrase", [None, "correct horse"])
@@ -48,10 +49,7 @@ def test_what_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
         take(b"some")
         raise OperationError("The Pod went away.", reason="Unreachable")
 
-    with (
-        pytest.raises(OperationError, match="went away"),
-        ArchiveWriter(tmp_path / "a.zip", manifest(), None) as writer,
-    ):
+    with pytest.raises(OperationError, match="went away"), writing(tmp_path / "a.zip") as writer:
         writer.part(archive.STATE, fail)
     assert os.listdir(tmp_path) == []
 
@@ -71,10 +69,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, part: str, monke
         monkeypatch.setattr(zipfile._ZipWriteFile, "write", full)  # type: ignore[attr-defined]
         take(PARTS[part])
 
-    with (
-        pytest.raises(OperationError, match="No space left") as caught,
-        ArchiveWriter(tmp_path / "a.zip", manifest(), None) as writer,
-    ):
+    with pytest.raises(OperationError, match="No space left") as caught, writing(tmp_path / "a.zip") as writer:
         writer.part(part, fill)
     assert caught.value.reason == "Unwritable"
     assert os.listdir(tmp_path) == []
@@ -93,8 +88,8 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         ({archive.DATABASE: gzip.compress(b"CREATE TABLE a (b int);\n")}, "cut off"),
         ({archive.DATABASE: PARTS[archive.DATABASE][:-9]}, "unpacked"),
         ({archive.DATABASE: b"no gzip"}, "unpacked"),
-        ({archive.STATE: packed(job_state=b"x")}, "node_state"),
-        ({archive.STATE: packed(**{"job_state.old": b"x"}, node_state=b"x")[:-9]}, "unpacked"),
+        ({archive.STATE: packed(job_state=b"x")}, "assoc_usage and no fed_mgr_state and no node_state"),
+        ({archive.STATE: PARTS[archive.STATE][:-9]}, "unpacked"),
         ({archive.STATE: gzip.compress(b"no tar")}, "unpacked"),
     ],
 )
@@ -106,7 +101,8 @@ def test_a_stream_that_ended_too_early_makes_no_archive(tmp_path: Path, parts: M
 
 
 def test_the_old_file_stands_for_one_that_is_just_being_renamed(tmp_path: Path) -> None:
-    write(tmp_path / "a.zip", parts={**PARTS, archive.STATE: packed(**{"job_state.old": b"x"}, node_state=b"x")})
+    files = dict.fromkeys([*STATE_FILES[1:], f"{STATE_FILES[0]}.old"], b"x")
+    write(tmp_path / "a.zip", parts={**PARTS, archive.STATE: packed(**files)})
 
 
 def refusal(path: Path, passphrase: str | None = None) -> OperationError:
