@@ -34,6 +34,7 @@ DEPLOYMENT = paths.Resource("apps/v1", "Deployment", "deployments", True)
 NAMESPACE = paths.Resource("v1", "Namespace", "namespaces", False)
 # On the ConfigMap: daemons that are still to be restarted for it. A run that was interrupted leaves it to the next.
 RESTART = f"{names.DOMAIN}/restart"
+RELEASE = f"{names.DOMAIN}/release"
 RESTARTED = f"{names.DOMAIN}/restarted-for"
 # How much younger than the files slurmctld may seem to be and yet is older: clocks are read one after the other.
 _TOLERANCE = 0.1  # seconds
