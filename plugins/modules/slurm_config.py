@@ -154,7 +154,8 @@ actions:
       why: to read the new files
       done: true
 reason:
-  description: One word for why it failed, as in C(Refused), C(JobsRunning), C(NotPossible), C(OtherRelease), C(NameClash).
+  description:
+    - One word for why it failed, as in C(Refused), C(JobsRunning), C(NotPossible), C(OtherRelease), C(NameClash).
   returned: failure
   type: str
   sample: Refused

@@ -50,8 +50,8 @@ options:
       login: {description: [Image of the login Pods.], type: str, required: true}
   nodeset_images:
     description:
-      - Images of NodeSets that have their own, by the name of the NodeSet. They may hold an older release, as long as the
-        new slurmctld serves it.
+      - Images of NodeSets that have their own, by the name of the NodeSet. They may hold an older release, as long as
+        the new slurmctld serves it.
     type: dict
     default: {}
   files:
@@ -117,8 +117,8 @@ untouched:
   sample: true
 steps:
   description:
-    - What is to be done, in order. The C(kind) is one of C(slurmdbd), C(slurmctld), C(slurmrestd), C(nodeset), C(login),
-      C(configuration).
+    - What is to be done, in order. The C(kind) is one of C(slurmdbd), C(slurmctld), C(slurmrestd), C(nodeset),
+      C(login), C(configuration).
   returned: success
   type: list
   elements: dict

@@ -127,10 +127,10 @@ def plan_upgrade(picture: Picture) -> Upgrade:
 
 def _step(part: Part, wanted: Version) -> Step | None:
     coming = versions.parse_version(part.coming) if part.coming else wanted
-    if part.kind == OUTSIDE or all(release == coming for release in part.releases):
-        # What does not run is replaced all the same, if it is not known to be of the release that is wanted.
-        if part.kind == OUTSIDE or part.running or part.kind == NODESET:
-            return None
+    is_new = all(release == coming for release in part.releases)
+    # A daemon that does not run is not known to be of the release that is wanted; a NodeSet may have no nodes.
+    if part.kind == OUTSIDE or (is_new and (part.running or part.kind == NODESET)):
+        return None
     return Step(part.kind, part.name, part.told, part.coming or str(wanted), _EFFECT[part.kind])
 
 
@@ -169,7 +169,7 @@ def _absent(parts: Sequence[Part], untouched: bool) -> list[str]:
 
 def _cramped(rooms: Sequence[Room]) -> list[str]:
     return [
-        f"{room.where} has {_size(room.free)} free; the conversion writes up to {_size(room.needs)} beside what is there"
+        f"{room.where} has {_size(room.free)} free; a conversion writes up to {_size(room.needs)} beside what is there"
         for room in rooms
         if room.free < room.needs
     ]

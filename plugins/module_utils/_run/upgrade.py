@@ -52,7 +52,8 @@ exit 0
 """
 # The largest table: a conversion copies one after the other.
 _DATABASE = r"""
-printf '=== room\n'; find "$1" -name '*.ibd' -printf '%s\n' 2>/dev/null | sort -n | tail -n 1; df -P -B1 "$1" | tail -n 1
+printf '=== room\n'
+find "$1" -name '*.ibd' -printf '%s\n' 2>/dev/null | sort -n | tail -n 1; df -P -B1 "$1" | tail -n 1
 exit 0
 """
 _PLACES = {"controller": "/var/spool/slurmctld", "database": "/var/lib/mysql"}
@@ -223,7 +224,7 @@ def _slurmds(text: str, nodesets: Sequence[str], images: Mapping[str, str]) -> l
     found: dict[str, dict[str, str]] = {name: {} for name in nodesets}
     outside: dict[str, str] = {}
     for line in text.splitlines():
-        node, version, features = (line.split("|") + ["", ""])[:3]
+        node, version, features = [*line.split("|"), "", ""][:3]
         if _VERSION.fullmatch(version):
             home = next((name for name in features.split(",") if name in found), None)
             (found[home] if home is not None else outside)[node] = version

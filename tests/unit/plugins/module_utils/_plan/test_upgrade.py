@@ -112,7 +112,7 @@ def test_a_full_volume_stands_in_the_way_of_a_conversion_only() -> None:
     rooms = [Room("the volume of the database", 3 * 2**30, 2**20)]
     upgrade = plan(cluster(), rooms=rooms)
     assert upgrade.problems == [
-        "the volume of the database has 1 MiB free; the conversion writes up to 3.0 GiB beside what is there"
+        "the volume of the database has 1 MiB free; a conversion writes up to 3.0 GiB beside what is there"
     ]
     converted = cluster(slurmdbd=NEW, slurmctld=NEW)
     assert plan(converted, rooms=rooms).problems == []

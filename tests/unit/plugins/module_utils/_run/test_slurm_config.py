@@ -133,8 +133,8 @@ class Run:
     def __init__(self, files: Mapping[str, str], **more: Any) -> None:
         self.params = {
             "namespace": "ns", "name": "slurm", "state": "present", "files": files, "restart": "auto",
-            "create_namespace": False, "slurm_version": "26.05", "change_release": False, "on_running_jobs": "refuse", "wait_timeout": 0.1,
-            "wait_sleep": 0.01, **more,
+            "create_namespace": False, "slurm_version": "26.05", "change_release": False, "on_running_jobs": "refuse",
+            "wait_timeout": 0.1, "wait_sleep": 0.01, **more,
         }  # fmt: skip
         self.kubernetes = None
         self.actions: list[Any] = []
