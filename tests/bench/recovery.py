@@ -1,7 +1,7 @@
 # Copyright (c) 2026, slurm_ops.kubernetes authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the loss of slurmctld until a job starts, in a real cluster that the roles deploy: python -m tests.bench.recovery
+"""From the loss of slurmctld until a job starts, in a cluster of the roles: python -m tests.bench.recovery
 
 The sandbox of $KUBECONFIG must be one without simulated Nodes, and loses a Node in the end.
 """
@@ -40,7 +40,7 @@ VARIABLES: Json = {
     "directory_enabled": False,
     "login_enabled": False,
 }
-# A job that can be sent off is the end of it. Each attempt gives up soon, so that the next one meets what has come back.
+# A job that starts is the end of it. Each attempt gives up soon, so that the next one meets what has come back.
 _TRY = "until timeout 5 srun --nodes=1 --ntasks=1 --mem=1 --quiet date +%s.%N 2>/dev/null; do sleep 0.1; done"
 _KILL = "for p in /proc/[0-9]*; do case $(cat $p/comm) in slurmctld*) kill -KILL ${p#/proc/};; esac; done 2>/dev/null"
 
