@@ -133,7 +133,7 @@ notes:
   returned: success
   type: list
   elements: str
-  sample: ["3 jobs run; they go on"]
+  sample: ["jobs that run: 3; they go on"]
 parts:
   description: Every part with the versions that run, {version (Pods or nodes)}, and what its new image holds.
   returned: success

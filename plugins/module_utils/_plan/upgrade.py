@@ -112,12 +112,13 @@ def plan_upgrade(picture: Picture) -> Upgrade:
     steps = [step for part in parts if (step := _step(part, picture.wanted))]
     running = [release for part in parts for release in part.releases]
     oldest = min([*running, picture.wanted], key=lambda item: item.pair)
-    if not steps and picture.files_release and versions.parse_version(picture.files_release).pair < oldest.pair:
-        why = f"may use what Slurm {oldest} knows; read without a restart"
-        steps.append(Step(CONFIGURATION, CONFIGURATION, picture.files_release, str(oldest), why))
+    going = bool(steps)
+    last = min([picture.wanted, *(_after(part, picture.wanted) for part in parts)], key=lambda item: item.pair)
+    if picture.files_release and versions.parse_version(picture.files_release).pair < last.pair:
+        why = f"may use what Slurm {last} knows; read without a restart"
+        steps.append(Step(CONFIGURATION, CONFIGURATION, picture.files_release, str(last), why))
     touched = [release for part in parts if part.kind in KEEPERS for release in part.releases]
     untouched = all(release.pair < picture.wanted.pair for release in touched)
-    going = bool(steps) and steps[0].kind != CONFIGURATION
     problems = [line for part in parts for line in _problems(part, picture.wanted)]
     problems += _absent(parts, untouched) if going else []
     problems += _cramped(picture.rooms) if any(step.kind in KEEPERS for step in steps) else []
@@ -126,12 +127,20 @@ def plan_upgrade(picture: Picture) -> Upgrade:
 
 
 def _step(part: Part, wanted: Version) -> Step | None:
-    coming = versions.parse_version(part.coming) if part.coming else wanted
+    coming = _after(part, wanted)
     is_new = all(release == coming for release in part.releases)
     # A daemon that does not run is not known to be of the release that is wanted; a NodeSet may have no nodes.
     if part.kind == OUTSIDE or (is_new and (part.running or part.kind == NODESET)):
         return None
     return Step(part.kind, part.name, part.told, part.coming or str(wanted), _EFFECT[part.kind])
+
+
+def _after(part: Part, wanted: Version) -> Version:
+    """The release of a part when the upgrade is done."""
+    if part.coming:
+        return versions.parse_version(part.coming)
+    stays = part.kind == OUTSIDE or part.own_image
+    return part.releases[0] if stays and part.releases else wanted
 
 
 def _problems(part: Part, wanted: Version) -> list[str]:
@@ -177,7 +186,7 @@ def _cramped(rooms: Sequence[Room]) -> list[str]:
 
 def _notes(parts: Sequence[Part], picture: Picture, steps: Sequence[Step], oldest: Version) -> list[str]:
     wanted = picture.wanted
-    found = [f"{picture.jobs} jobs run; they go on"] if picture.jobs else []
+    found = [f"jobs that run: {picture.jobs}; they go on"] if picture.jobs else []
     kept = [name for name in versions.data_parsers(oldest) if name in versions.data_parsers(wanted)]
     gone = [name for name in versions.data_parsers(oldest) if name not in kept]
     if gone and any(step.kind == SLURMREST for step in steps):
@@ -188,9 +197,8 @@ def _notes(parts: Sequence[Part], picture: Picture, steps: Sequence[Step], oldes
     if oldest.pair < wanted.pair:
         found.append(f"slurm.conf keeps to what {oldest} knows until every daemon is {wanted}")
     for part in parts:
-        coming = versions.parse_version(part.coming) if part.coming else wanted
-        if part.own_image and coming != wanted:
-            found.append(f"{part.name} stays at {part.coming}, as its own image says")
+        if part.own_image and _after(part, wanted) != wanted:
+            found.append(f"{part.name} stays at {_after(part, wanted)}, as its own image says")
         if part.kind == OUTSIDE and any(release != wanted for release in part.releases):
             found.append(f"{part.name} ({part.told}) are for you to upgrade, after slurmctld")
     if picture.login_by_hand and any(step.kind == LOGIN for step in steps):

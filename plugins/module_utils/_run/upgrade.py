@@ -36,14 +36,24 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod
 NOTHING_CHANGED = "Nothing was changed."
 SLURM_USER = 401
 _VERSION = re.compile(r"\d\d\.\d\d(?:\.\d+)?", re.ASCII)
-# What prints a daemon's version without a configuration, by the component of its Pods; and the container it is in.
+# By the component of the Pods: the kind of part, the container, and the program that is asked there.
 _ASKED = {
     "accounting": (planner.SLURMDBD, "slurmdbd", "slurmdbd"),
     "controller": (planner.SLURMCTLD, "slurmctld", "slurmctld"),
     "restapi": (planner.SLURMREST, "slurmrestd", "slurmrestd"),
-    "login": (planner.LOGIN, "login", "sackd"),
+    # sackd itself has no option for it.
+    "login": (planner.LOGIN, "login", "sinfo"),
 }
 _PROGRAM = {"slurmd": "slurmd", **{image: program for _kind, image, program in _ASKED.values()}}
+# Some programs read a configuration before they look at their options: any that can be read will do.
+_TELL = r"""
+umask 077
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+printf 'ClusterName=x\nSlurmctldHost=localhost\n' >"$dir/slurm.conf"
+printf 'DbdHost=localhost\nStorageType=accounting_storage/mysql\nSlurmUser=%s\n' "$(id -un)" >"$dir/slurmdbd.conf"
+SLURM_CONF=$dir/slurm.conf timeout 10 "$1" -V
+"""
 _CONTROLLER = r"""
 printf '=== nodes\n'; timeout 30 sinfo -h -N -a -o '%N|%v|%f'
 printf '=== jobs\n'; timeout 30 squeue -h -a -t R,CG,S -o %i
@@ -137,8 +147,9 @@ class UpgradeCheck:
     def _ask(self, pod: str, container: str, program: str) -> str:
         """The version of a program; empty if it cannot be run there."""
         try:
+            command = ["sh", "-c", _TELL, "tell", program]
             ended = exec_in_pod(
-                self._run.kubernetes, self._namespace, pod, [program, "-V"], container=container, timeout=20, reads=True
+                self._run.kubernetes, self._namespace, pod, command, container=container, timeout=20, reads=True
             )
         except OperationError:
             return ""
