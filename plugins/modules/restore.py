@@ -56,9 +56,10 @@ options:
     default: [keys, database, state]
   replace:
     description:
-      - Whether to stop slurmctld and slurmdbd of a cluster that is there, and to write over its keys, database and
-        state. What happened since the archive was made is lost; jobs that slurmctld then does not know are ended on
-        their nodes.
+      - Whether to write over the keys, database and state of a cluster that is there. slurmctld and slurmdbd stop, and
+        their StatefulSets are gone until the roles make them again.
+      - What happened since the archive was made is lost; jobs that slurmctld then does not know are ended on their
+        nodes.
     type: bool
     default: false
   state_size:
@@ -85,7 +86,7 @@ seealso:
   - module: slurm_ops.kubernetes.backup
 notes:
   - Needs C(get), C(create) and C(patch) on Secrets, ConfigMaps and PersistentVolumeClaims, C(get) and C(list) on Pods,
-    C(create) on C(pods/exec), C(create) and C(delete) on Jobs, C(get) and C(patch) on StatefulSets. Without the right
+    C(create) on C(pods/exec), C(create) and C(delete) on Jobs, C(get) and C(delete) on StatefulSets. Without the right
     to make Namespaces, have the namespace made before.
 requirements:
   - cryptography >= 3.4 (for O(passphrase))

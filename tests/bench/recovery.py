@@ -30,8 +30,8 @@ from . import report
 
 NAMESPACE, NAME = "bench-recovery", "rec"
 CONTROLLER, WORKER = f"{NAME}-controller-0", "cpu-0"
-RUNS = 5
-PAUSE = 30.0  # seconds between two losses: a process that served longer is no crash loop to anybody
+RUNS = 3
+PAUSE = 15.0  # seconds between two losses: a process that served so long does not crash again and again
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
 VARIABLES: Json = {
     "slurm_namespace": NAMESPACE,

@@ -27,12 +27,12 @@ FROM, BROUGHT = f"{DOMAIN}/restored-from", f"{DOMAIN}/restored"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is in the namespace. ``daemons`` is {StatefulSet: replicas} of those that write to what is restored."""
+    """What is in the namespace. ``daemons`` are the StatefulSets of those that write to what is restored."""
 
     namespace_exists: bool = True
     secrets: Mapping[str, Object] = field(default_factory=dict)
     topology: Object | None = None
-    daemons: Mapping[str, int] = field(default_factory=dict)
+    daemons: Sequence[str] = ()
     claim: Object | None = None
 
     @property
@@ -122,18 +122,11 @@ def _keys(wanted: Wanted, found: Found) -> list[Action]:
 
 
 def _stop(wanted: Wanted, found: Found) -> list[Action]:
+    """Their StatefulSets go, for the roles to make them again: the number of replicas is the roles' field."""
+    why = "writes to what is restored"
     return [
-        Action(
-            "stop",
-            f"StatefulSet {wanted.namespace}/{name}",
-            "writes to what is restored",
-            before={"replicas": replicas},
-            after={"replicas": 0},
-            stage="stop",
-            subject=name,
-        )
-        for name, replicas in found.daemons.items()
-        if replicas
+        Action("stop", f"StatefulSet {wanted.namespace}/{name}", why, stage="stop", subject=name)
+        for name in found.daemons
     ]
 
 

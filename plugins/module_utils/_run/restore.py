@@ -93,7 +93,7 @@ class Restore:
             namespace_exists=self._namespace_exists(),
             secrets={name: item for name, item in secrets.items() if item is not None},
             topology=get(CONFIG_MAP, self._namespace, f"{self._run.params['name']}-topology"),
-            daemons={name: int(item["spec"].get("replicas", 1)) for name, item in daemons.items() if item is not None},
+            daemons=[name for name, item in daemons.items() if item is not None],
             claim=get(CLAIM, self._namespace, self._claim_name),
         )
         return plan_restore(self._wanted, self._found)
@@ -138,7 +138,7 @@ class Restore:
         client.patch(resource, self._namespace, name, {"data": {**gone, **(item.get("data") or {})}})
 
     def _stop(self, name: str) -> None:
-        self._run.kubernetes.patch(STATEFUL_SET, self._namespace, name, {"spec": {"replicas": 0}})
+        self._run.kubernetes.delete(STATEFUL_SET, self._namespace, name)
 
     def _await_stopped(self, names: Sequence[str]) -> None:
         def look() -> Seen:

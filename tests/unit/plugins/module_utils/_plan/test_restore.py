@@ -80,8 +80,8 @@ def test_parts(parts: list[str], expected: list[str]) -> None:
 @pytest.mark.parametrize(
     "found",
     [
-        Found(daemons={"hpc-controller": 1}),
-        Found(daemons={"hpc-accounting": 0}),
+        Found(daemons=["hpc-controller"]),
+        Found(daemons=["hpc-accounting"]),
         Found(claim=claim()),
         Found(claim=claim("two", "database state")),
         Found(secrets={"hpc-auth": item("hpc-auth", key="other")}),
@@ -97,13 +97,14 @@ def test_told_to_replace_it_stops_the_daemons_first() -> None:
     found = Found(
         secrets={"hpc-auth": item("hpc-auth", key="other"), "hpc-database": item("hpc-database", password="other")},
         topology=item("hpc-topology", "ConfigMap", file="other"),
-        daemons={"hpc-controller": 1, "hpc-accounting": 0},
+        daemons=["hpc-controller", "hpc-accounting"],
         claim=claim("two", "database state"),
     )
     assert steps(found, replace=True) == [
         "replace Secret ns/hpc-auth",
         "replace ConfigMap ns/hpc-topology",
         "stop StatefulSet ns/hpc-controller",
+        "stop StatefulSet ns/hpc-accounting",
         f"mark {CLAIM}",
         *LOADS,
     ]
@@ -117,14 +118,14 @@ def test_an_interrupted_restore_goes_on(brought: str, expected: list[str]) -> No
 
 
 def test_a_restore_that_went_on_while_the_daemons_were_started_stops_them() -> None:
-    found = dataclasses.replace(KEYS_THERE, claim=claim("one", "database"), daemons={"hpc-controller": 1})
+    found = dataclasses.replace(KEYS_THERE, claim=claim("one", "database"), daemons=["hpc-controller"])
     assert steps(found) == ["stop StatefulSet ns/hpc-controller", LOADS[1]]
 
 
 def test_a_complete_restore_is_left_alone_whatever_became_of_the_cluster() -> None:
     found = Found(
         secrets={"hpc-auth": item("hpc-auth", key="renewed")},
-        daemons={"hpc-controller": 1},
+        daemons=["hpc-controller"],
         claim=claim("one", "state database"),
     )
     assert steps(found) == []

@@ -133,6 +133,9 @@ def test_a_nodeset_with_an_image_of_its_own_may_stay_behind() -> None:
     later = plan([part(SLURMDBD, NEW), own], files_release="24.11")
     assert [(step.kind, step.after) for step in later.steps] == [("configuration", "25.11")]
     assert kinds(plan([part(SLURMDBD, NEW), own], files_release="25.11")) == []
+    # Also when nobody has looked into its image.
+    unseen = part(NODESET, "25.11.2", name="NodeSet old", coming="", own_image=True)
+    assert kinds(plan([part(SLURMDBD, NEW), unseen], files_release="25.11")) == []
 
 
 def test_a_rollout_that_is_half_done_goes_on() -> None:
