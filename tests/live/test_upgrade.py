@@ -183,7 +183,9 @@ def test_a_running_job_survives_and_nothing_is_forgotten(cluster: Cluster, run_p
             assert found["metadata"]["annotations"]["slurm-ops.kubernetes/release"] == OLD
             assert "MetricsType" not in found["data"]["slurm.conf"]
             # An old client asks the new slurmctld and slurmdbd.
-            said = cluster.run(f"sinfo -V; squeue -h -j {running} -o %T; sacct -n -X -P -j {running} -o State", on=LOGIN)
+            said = cluster.run(
+                f"sinfo -V; squeue -h -j {running} -o %T; sacct -n -X -P -j {running} -o State", on=LOGIN
+            )
             assert said.split()[1:] == ["24.11.5", "RUNNING", "RUNNING"]
         finally:
             cluster.run("touch /tmp/go", on="cpu-0")

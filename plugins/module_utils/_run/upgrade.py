@@ -118,7 +118,8 @@ class UpgradeCheck:
         parts = [self._daemon(item, both.pods) for item in both.workloads if item.component in _ASKED]
         controller = self._look(both.pods, "controller", "slurmctld", _CONTROLLER)
         nodesets = sorted({item.nodeset for item in both.workloads if item.nodeset})
-        parts += _slurmds(controller.get("nodes", ""), nodesets, self._params["nodeset_images"])
+        parts += [self._nodeset(name, both.pods) for name in nodesets]
+        parts += _outside(controller.get("nodes", ""), nodesets)
         self._nodes = frozenset(line.split("|")[0] for line in controller.get("nodes", "").splitlines())
         database = self._look(both.pods, "database", "mariadb", _DATABASE)
         live = self._config.read_config_map() or {"metadata": {}}
@@ -143,6 +144,24 @@ class UpgradeCheck:
             if pod.component == workload.component and pod.phase == "Running" and not pod.deleting
         ]
         return Part(kind, program if kind != planner.LOGIN else "login", _counted(told))
+
+    def _nodeset(self, name: str, pods: Sequence[Pod]) -> Part:
+        """The slurmds of a NodeSet. One Pod of each image is asked: slurmctld only knows nodes that have registered."""
+        workers = [pod for pod in pods if pod.nodeset == name and pod.phase == "Running" and not pod.deleting]
+        told: list[str] = []
+        for image in sorted({pod.image for pod in workers}):
+            alike = [pod for pod in workers if pod.image == image]
+            version = next(filter(None, (self._ask(pod.name, "slurmd", "slurmd") for pod in alike[:3])), "")
+            if not version:
+                raise OperationError(
+                    f"Pod {alike[0].name} of NodeSet {name} does not tell the version of its slurmd ({image}).",
+                    reason="NotReady",
+                    hint=f"{NOTHING_CHANGED} Look at that Pod.",
+                )
+            told += [version] * len(alike)
+        return Part(
+            planner.NODESET, f"NodeSet {name}", _counted(told), own_image=name in self._params["nodeset_images"]
+        )
 
     def _ask(self, pod: str, container: str, program: str) -> str:
         """The version of a program; empty if it cannot be run there."""
@@ -230,20 +249,14 @@ def _counted(told: Sequence[str]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(Counter(version for version in told if version).items()))
 
 
-def _slurmds(text: str, nodesets: Sequence[str], images: Mapping[str, str]) -> list[Part]:
-    """The slurmds of each NodeSet, which are known by their feature, and those that belong to none."""
-    found: dict[str, dict[str, str]] = {name: {} for name in nodesets}
-    outside: dict[str, str] = {}
+def _outside(text: str, nodesets: Sequence[str]) -> list[Part]:
+    """The nodes of no NodeSet; those of one have its name as a feature."""
+    found: dict[str, str] = {}
     for line in text.splitlines():
         node, version, features = [*line.split("|"), "", ""][:3]
-        if _VERSION.fullmatch(version):
-            home = next((name for name in features.split(",") if name in found), None)
-            (found[home] if home is not None else outside)[node] = version
-    parts = [
-        Part(planner.NODESET, f"NodeSet {name}", _counted(list(nodes.values())), own_image=name in images)
-        for name, nodes in found.items()
-    ]
-    return parts + ([Part(planner.OUTSIDE, "nodes outside", _counted(list(outside.values())))] if outside else [])
+        if _VERSION.fullmatch(version) and not set(nodesets) & set(features.split(",")):
+            found[node] = version
+    return [Part(planner.OUTSIDE, "nodes outside", _counted(list(found.values())))] if found else []
 
 
 def _image_of(part: Part, images: Mapping[str, str], own: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import u
 IMAGES = {name: f"registry/{name}:26.05" for name in ("slurmctld", "slurmdbd", "slurmrestd", "slurmd", "login")}
 
 
-def test_slurmds_belong_to_nodesets_by_their_feature() -> None:
+def test_nodes_of_no_nodeset_are_told_by_their_features() -> None:
     text = """\
 cpu-0|24.11.5|cpu
 cpu-0|24.11.5|cpu
@@ -22,12 +22,8 @@ gpu-0|24.11.5|gpu
 away||cpu
 old1|25.05.1|(null)
 """
-    assert under_test._slurmds(text, ["cpu", "empty", "gpu"], {"gpu": "registry/own:1"}) == [
-        Part("nodeset", "NodeSet cpu", (("24.11.5", 1), ("26.05.5", 1))),
-        Part("nodeset", "NodeSet empty"),
-        Part("nodeset", "NodeSet gpu", (("24.11.5", 1),), own_image=True),
-        Part("outside", "nodes outside", (("25.05.1", 1),)),
-    ]
+    assert under_test._outside(text, ["cpu", "gpu"]) == [Part("outside", "nodes outside", (("25.05.1", 1),))]
+    assert under_test._outside(text.replace("old1|25.05.1", "old1|N/A"), ["cpu", "gpu"]) == []
 
 
 @pytest.mark.parametrize(
