@@ -42,7 +42,7 @@ VARIABLES: Json = {
 }
 # A job that starts is the end of it. Each attempt gives up soon, so that the next one meets what has come back.
 _TRY = "until timeout 5 srun --nodes=1 --ntasks=1 --mem=1 --quiet date +%s.%N 2>/dev/null; do sleep 0.1; done"
-_KILL = "for p in /proc/[0-9]*; do case $(cat $p/comm) in slurmctld*) kill -KILL ${p#/proc/};; esac; done 2>/dev/null"
+_KILL = "for p in /proc/[0-9]*; do case $(cat $p/comm) in slurmctld*) kill -KILL ${p#/proc/} && echo 1;; esac; done 2>/dev/null"
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,8 @@ class Cluster:
 
     def kill(self) -> None:
         """kill -9 of the process."""
-        self.run(CONTROLLER, _KILL)
+        if not self.run(CONTROLLER, _KILL):
+            raise AssertionError("There was no slurmctld to kill")
 
     def delete(self) -> None:
         """Delete the Pod, as an eviction does."""
