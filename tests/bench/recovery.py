@@ -42,7 +42,9 @@ VARIABLES: Json = {
 }
 # A job that starts is the end of it. Each attempt gives up soon, so that the next one meets what has come back.
 _TRY = "until timeout 5 srun --nodes=1 --ntasks=1 --mem=1 --quiet date +%s.%N 2>/dev/null; do sleep 0.1; done"
-_KILL = "for p in /proc/[0-9]*; do case $(cat $p/comm) in slurmctld*) kill -KILL ${p#/proc/} && echo 1;; esac; done 2>/dev/null"
+_KILL = """for process in /proc/[0-9]*; do
+  case $(cat $process/comm) in slurmctld*) kill -KILL ${process#/proc/} && echo killed ;; esac
+done 2>/dev/null"""
 
 
 @dataclass(frozen=True)
