@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from .support.guides import examples_of
 from .support.kube import Kube
 from .support.minislurm import is_ready
-from .support.playbook import PlaybookResult
+from .support.playbook import NO_INVENTORY, PlaybookResult
 
 Json = dict[str, Any]
 Module = Callable[..., Json]
@@ -159,6 +160,14 @@ def test_check_mode_shows_the_plan(cluster: Cluster, run_playbook: Playbook) -> 
     assert "v0.0.40, v0.0.41; clients of those go to v0.0.42 first" in shown
     assert cluster.pods() == before
     assert cluster.archives() == []
+    play = {
+        "name": "Examples of the guide",
+        "hosts": "localhost",
+        "gather_facts": False,
+        "module_defaults": {"group/slurm_ops.kubernetes.slurm": {"namespace": NAMESPACE, "name": NAME}},
+        "tasks": [task for example in examples_of("upgrade.md") for task in example],
+    }
+    assert run_playbook([play], inventory=NO_INVENTORY).tasks[-1].result["msg"] == ", ".join(ORDER)
 
 
 def test_a_running_job_survives_and_nothing_is_forgotten(cluster: Cluster, run_playbook: Playbook) -> None:
