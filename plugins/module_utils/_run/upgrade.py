@@ -219,13 +219,12 @@ class UpgradeCheck:
 
     def _mounts(self) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
         secret = self._params["auth_secret"] or f"{self._name}-auth"
-        items = [{"key": key, "path": key, "mode": 0o600} for key in ("slurm.key", "jwt.key")]
         sources = [
             {"configMap": {"name": f"{self._name}-topology", "optional": True}},
-            {"secret": {"name": secret, "items": items}},
+            {"secret": {"name": secret}},
         ]
         volumes = [
-            {"name": "slurm", "projected": {"defaultMode": 0o640, "sources": sources}},
+            {"name": "slurm", "projected": {"defaultMode": 0o600, "sources": sources}},
             {"name": "tmp", "emptyDir": {}},
             {"name": "run", "emptyDir": {}},
         ]
