@@ -73,7 +73,10 @@ class Cluster:
     def wait_for(self, job: int) -> None:
         """Wait until accounting knows that a job completed."""
         rows = self.kube.wait(
-            lambda: self.history(job), lambda rows: rows and "RUNNING" not in rows[0], what="the job has ended"
+            lambda: self.history(job),
+            lambda rows: rows and rows[0].split("|")[2] not in ("PENDING", "RUNNING"),
+            timeout=150,
+            what="the job has ended",
         )
         assert rows[0].startswith(f"{job}|alice|COMPLETED|"), rows
 
@@ -231,5 +234,8 @@ def test_there_is_no_way_back_but_the_archive(cluster: Cluster, run_playbook: Pl
     assert cluster.slurmds() == [OLD, OLD]
     assert cluster.history(cluster.jobs[0])[0].startswith(f"{cluster.jobs[0]}|alice|COMPLETED|")
     assert cluster.history(last) == []
-    job = cluster.job("srun -n2 true", "--wait", "-N2")
+    # What ran when the archive was made is queued again.
+    assert cluster.run("squeue -h -o %A").split() == [str(cluster.jobs[1])]
+    cluster.run(f"scancel {cluster.jobs[1]}")
+    job = cluster.job("srun -n2 true", "-N2")
     cluster.wait_for(job)
