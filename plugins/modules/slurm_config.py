@@ -43,9 +43,15 @@ options:
     default: present
   slurm_version:
     description:
-      - The version of Slurm that the files are for, such as V(26.05). When the running slurmctld is of another, they
-        are only written; it reads them when it starts anew with its new image.
+      - The release of Slurm that the files are for, such as V(26.05). It is noted with them. Where those that are there
+        are for another one, or slurmctld is older, the new ones are refused.
     type: str
+  change_release:
+    description:
+      - Whether the files may be for another release than those that are there. The playbook upgrade sets it in the end,
+        when every daemon is of the new release.
+    type: bool
+    default: false
   create_namespace:
     description:
       - Make the namespace if it is not there.
@@ -148,7 +154,8 @@ actions:
       why: to read the new files
       done: true
 reason:
-  description: One word for why it failed, as in C(Refused), C(JobsRunning), C(NotPossible), C(NameClash).
+  description:
+    - One word for why it failed, as in C(Refused), C(JobsRunning), C(NotPossible), C(OtherRelease), C(NameClash).
   returned: failure
   type: str
   sample: Refused
@@ -191,6 +198,7 @@ ARGUMENTS = (
             "files": {"type": "dict"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "slurm_version": {"type": "str"},
+            "change_release": {"type": "bool", "default": False},
             "create_namespace": {"type": "bool", "default": False},
             "on_running_jobs": {"type": "str", "choices": ["refuse", "cancel"], "default": "refuse"},
             "restart": {"type": "str", "choices": ["auto", "never"], "default": "auto"},

@@ -45,7 +45,7 @@ def main() -> None:
     for row in measured(os.environ["KUBECONFIG"], Path(sys.argv[1]), sizes):
         rows.append(row)
         print(report.table([row]).splitlines()[-1], flush=True)
-    report.write(rows)
+    report.write(report.BENCH, report.table(rows))
     print(f"Written to {report.PAGE}")
     if not all(row.met for row in rows):
         raise SystemExit("Not every target was met.")

@@ -84,6 +84,26 @@ def test_from_nothing_to_a_users_job(cluster: Cluster, kube: Kube, run_playbook:
     assert seconds < 90
 
 
+def test_a_slurmctld_that_is_killed_in_its_first_minutes_comes_back(cluster: Cluster, kube: Kube) -> None:
+    """By itself it has not written all of its state by then, and would not start without."""
+    controller, state = "rel-controller-0", "/var/spool/slurmctld/assoc_usage"
+    kube.wait(
+        lambda: kube.exec(cluster.namespace, controller, ["test", "-s", state], container="slurmctld").rc,
+        lambda rc: rc == 0,
+        timeout=30,
+        what="the whole state is written",
+    )
+    kill = ["pkill", "-KILL", "-o", "^slurmctld"]
+    kube.exec(cluster.namespace, controller, kill, container="slurmctld").check()
+    kube.wait(
+        lambda: kube.exec(cluster.namespace, controller, ["scontrol", "ping"], container="slurmctld").rc,
+        lambda rc: rc == 0,
+        timeout=30,
+        what="slurmctld answers",
+    )
+    assert cluster.ssh(kube, "sinfo -h -o %D").split() == ["2"]
+
+
 def test_accounting_knows_the_job(cluster: Cluster, kube: Kube) -> None:
     row = kube.wait(
         lambda: cluster.ssh(kube, "sacct -n -X -P -o User,State,NNodes").strip(),

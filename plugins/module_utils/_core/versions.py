@@ -35,6 +35,9 @@ KEYS_SINCE: dict[str, tuple[int, int]] = {
     "metricstype": (25, 11),
 }
 
+# Daemons read the state, the database and the requests of so many releases before their own (24.11's release notes).
+REACH = 3
+
 PORTS = {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819, "slurmrestd": 6820}
 
 
@@ -71,6 +74,21 @@ def parse_version(text: str) -> Version:
             f"Slurm {version} is older than the oldest supported {OLDEST[0]}.{OLDEST[1]:02d}.", reason="UnknownVersion"
         )
     return version
+
+
+def releases_between(old: Version, new: Version) -> int:
+    """How many releases ``new`` is after ``old``; there are two a year, in May and November."""
+    return _count(new) - _count(old)
+
+
+def furthest(old: Version) -> Version:
+    """The newest release that reads what ``old`` wrote."""
+    year, half = divmod(_count(old) + REACH, 2)
+    return Version(year, 11 if half else 5)
+
+
+def _count(version: Version) -> int:
+    return 2 * version.year + (version.month > 5)
 
 
 def data_parsers(version: Version) -> tuple[str, ...]:

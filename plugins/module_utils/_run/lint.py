@@ -109,6 +109,7 @@ def lint(
     nodes: Iterable[str] = (),
     max_nodes: int = 0,
     removed: Iterable[str] = (),
+    container: str = CONTAINER,
 ) -> Verdict:
     """What slurmctld would say of ``files`` ({name: text} of /etc/slurm, slurm.conf among them).
 
@@ -128,7 +129,7 @@ def lint(
         namespace,
         pod,
         ["sh", "-s"],
-        container=CONTAINER,
+        container=container,
         stdin=script,
         timeout=TIMEOUT,
         reads=True,  # it leaves nothing behind

@@ -25,8 +25,13 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_judge import NOTHING_CHANGED, Judge
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_judge import (
+    NOTHING_CHANGED,
+    Judge,
+    require_release,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import (
+    RELEASE,
     RESTART,
     ConfigPod,
     Seen,
@@ -59,6 +64,7 @@ class ConfigurationChange:
         self._changes: list[config_change.Change] = []
         self._needs: dict[str, list[str]] = {}
         self._pending_before: list[str] = []  # daemons that an earlier run has left to be restarted
+        self._notes: dict[str, str] = {}  # our annotations of the files that are there
         self._pending: list[str] = []
         self._has_pod = False
         self._in_set = False
@@ -81,11 +87,19 @@ class ConfigurationChange:
         else:
             self._old = live.get("data") or {}
             self._in_set = PART_OF in (live["metadata"].get("labels") or {})
-            noted = (live["metadata"].get("annotations") or {}).get(RESTART, "")
-            self._pending_before = [daemon for daemon in noted.split(",") if daemon]
+            annotations = live["metadata"].get("annotations") or {}
+            self._notes = {key: annotations[key] for key in (RESTART, RELEASE) if annotations.get(key)}
+            self._pending_before = [daemon for daemon in self._notes.get(RESTART, "").split(",") if daemon]
         self._changes = config_change.changes(self._old or {}, self._files)
         self._needs = config_change.restarts(self._changes)
         seen, why_not = self._look()
+        if self._has_pod:
+            require_release(
+                self._notes.get(RELEASE, ""),
+                seen.version if seen else "",
+                self._params["slurm_version"],
+                may_change=self._params["change_release"],
+            )
         why = self._why_read(seen) if seen and not why_not else ""
         if why or (self._changes and why_not):
             actions += self._plan_cancel(seen, why_not)
@@ -132,9 +146,6 @@ class ConfigurationChange:
         if absent := config_change.absent_keys(self._files, seen.hashes):
             # Of a Pod that an older template made; role slurmctld replaces it next.
             return seen, f"Pod {self._pod.pod} does not show {', '.join(absent)}"
-        wanted = self._params["slurm_version"]
-        if wanted and versions.parse_version(wanted) != versions.parse_version(seen.version):
-            return seen, f"they are for Slurm {wanted}, and slurmctld is {seen.version}"
         return seen, "" if seen.answers else f"slurmctld in Pod {self._pod.pod} does not answer"
 
     def _plan_cancel(self, seen: Seen | None, why_not: str) -> list[Action]:
@@ -173,9 +184,19 @@ class ConfigurationChange:
                     stage=WRITE,
                 )
             )
-        if self._in_set and not actions:
+        if actions:
+            return actions
+        if self._in_set:
             actions.append(Action(WRITE, self._pod.target, "to be pruned by no ApplySet", stage=WRITE))
+        elif self._release != self._notes.get(RELEASE, ""):
+            actions.append(Action(WRITE, self._pod.target, f"to be known as for Slurm {self._release}", stage=WRITE))
         return actions
+
+    @property
+    def _release(self) -> str:
+        """The release that the new files are for; that of the old ones if nothing is said."""
+        wanted = self._params["slurm_version"]
+        return str(versions.parse_version(wanted)) if wanted else self._notes.get(RELEASE, "")
 
     def _why_read(self, seen: Seen) -> str:
         """Why slurmctld has to read its files; empty if it works with them."""
@@ -201,7 +222,8 @@ class ConfigurationChange:
         elif self._params["state"] == "absent":
             self._remove()
         elif kind in (WRITE, REMOVE):
-            self._takeover.write(self._files, self._pending, bring=self._has_pod)
+            notes = {RESTART: ",".join(self._pending), RELEASE: self._release}
+            self._takeover.write(self._files, {key: note for key, note in notes.items() if note}, bring=self._has_pod)
         elif target == SLURMCTLD:
             actions[0].done = True  # begun is done, so that it is put back
             self._make_it_read(kind)
@@ -231,7 +253,7 @@ class ConfigurationChange:
             self._takeover.take(self._files, self._removed)
         except OperationError as error:
             known = self._old if self._changes else None
-            told = self._takeover.put_back(error, known, self._files, self._pending_before)
+            told = self._takeover.put_back(error, known, self._files, self._notes)
             if told.reason != "NotPutBack" and known is not None:
                 for action in self._run.actions:
                     action.done = action.done and action.kind == CANCEL

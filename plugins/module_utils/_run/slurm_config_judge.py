@@ -21,6 +21,29 @@ NOTHING_CHANGED = "Nothing was changed."
 CANCEL = "cancel"
 
 
+def require_release(noted: str, running: str, wanted: str | None, *, may_change: bool) -> None:
+    """Raise OperationError (OtherRelease) for files of another release of Slurm than those that are there.
+
+    ``noted`` is the release of the files that are there, and ``running`` slurmctld's; empty if not known.
+    """
+    there = noted or running
+    if not wanted or not there:
+        return
+    of, old = versions.parse_version(wanted), versions.parse_version(there)
+    if of != old and not may_change:
+        raise OperationError(
+            f"The cluster's files are for Slurm {old}, and these are for {of}.",
+            reason="OtherRelease",
+            hint=f"{NOTHING_CHANGED} To go to another release, run the playbook upgrade.",
+        )
+    if running and of.pair > versions.parse_version(running).pair:
+        raise OperationError(
+            f"These files are for Slurm {of}, and slurmctld is {running}.",
+            reason="OtherRelease",
+            hint=f"{NOTHING_CHANGED} Upgrade slurmctld first (playbook upgrade).",
+        )
+
+
 class Judge:
     """The old files, the new ones, and what slurmctld has now."""
 

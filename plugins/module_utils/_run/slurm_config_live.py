@@ -35,6 +35,7 @@ DEPLOYMENT = paths.Resource("apps/v1", "Deployment", "deployments", True)
 NAMESPACE = paths.Resource("v1", "Namespace", "namespaces", False)
 # On the ConfigMap: daemons that are still to be restarted for it. A run that was interrupted leaves it to the next.
 RESTART = f"{names.DOMAIN}/restart"
+RELEASE = f"{names.DOMAIN}/release"
 RESTARTED = f"{names.DOMAIN}/restarted-for"
 _LOOK = r"""
 cd /etc/slurm || exit 1

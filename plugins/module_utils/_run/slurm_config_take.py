@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_change import SLURM_CONF
@@ -15,7 +15,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import Seen
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import RESTART, ConfigPod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import ConfigPod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import wait_until
 
 PUSHED_WITHIN = 15.0  # seconds; slurmctld sends its files to the nodes within one
@@ -30,9 +30,9 @@ class Takeover:
         self._run = run
         self._pod = pod
 
-    def write(self, files: Files, restarts: Sequence[str], *, bring: bool) -> None:
-        """Write the ConfigMap, with the daemons to restart for it, and bring its files into the Pod if there is one."""
-        self._pod.apply(files, {RESTART: ",".join(restarts)} if restarts else None)
+    def write(self, files: Files, notes: Mapping[str, str], *, bring: bool) -> None:
+        """Write the ConfigMap with these annotations, and bring its files into the Pod if there is one."""
+        self._pod.apply(files, notes)
         if bring:
             self._pod.bring(files)
 
@@ -67,10 +67,12 @@ class Takeover:
         missing = config_change.partitions(files[SLURM_CONF]) - seen.partitions
         return f"slurmctld has no partition {', '.join(sorted(missing))}" if missing else ""
 
-    def put_back(self, error: OperationError, old: Files | None, new: Files, restarts: Sequence[str]) -> OperationError:
+    def put_back(
+        self, error: OperationError, old: Files | None, new: Files, notes: Mapping[str, str]
+    ) -> OperationError:
         """Bring the old files back; the error that tells both what went wrong and how the cluster is left.
 
-        ``old`` is None if they are not known; ``restarts`` are the daemons that waited for one before.
+        ``old`` is None if they are not known; ``notes`` are their annotations.
         """
         failed = f"{error.msg.rstrip('.')}."
         if words := self._pod.words():
@@ -84,7 +86,7 @@ class Takeover:
             )
         try:
             serves = self._serves()
-            self.write(old, restarts, bring=True)
+            self.write(old, notes, bring=True)
             if serves:
                 self.take(old, config_change.without(new, old))
             else:

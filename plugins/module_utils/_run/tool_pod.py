@@ -37,10 +37,19 @@ def tool_pod(
     volumes: Sequence[Mapping[str, Any]],
     mounts: Sequence[Mapping[str, Any]],
     timeout: float,
+    *,
+    beside: Mapping[str, str] | None = None,
+    node: str = "",
 ) -> Iterator[str]:
-    """Yield the name of a Pod that waits for commands; gone afterwards, or ``timeout`` seconds after a killed run."""
+    """Yield the name of a Pod that waits for commands; gone afterwards, or ``timeout`` seconds after a killed run.
+
+    ``beside`` are further containers, {name: image}; ``node`` is the Node that it has to be on.
+    """
     namespace = run.params["namespace"]
-    made = run.kubernetes.create(_job(run, stem, image, user, volumes, mounts, timeout), namespace)
+    job = _job(run, stem, {CONTAINER: image, **(beside or {})}, user, volumes, mounts, timeout)
+    if node:
+        job["spec"]["template"]["spec"]["nodeName"] = node
+    made = run.kubernetes.create(job, namespace)
     name, uid = made["metadata"]["name"], made["metadata"]["uid"]
     try:
         yield _wait(run, namespace, name, timeout)
@@ -67,12 +76,12 @@ def _wait(run: Run, namespace: str, job: str, timeout: float) -> str:
 def _job(
     run: Run,
     stem: str,
-    image: str,
+    images: Mapping[str, str],
     user: int,
     volumes: Sequence[Mapping[str, Any]],
     mounts: Sequence[Mapping[str, Any]],
     timeout: float,
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     labels = {"app.kubernetes.io/managed-by": "slurm_ops.kubernetes", f"{DOMAIN}/tool": stem}
     spec = {
         "restartPolicy": "Never",
@@ -89,13 +98,14 @@ def _job(
         },
         "containers": [
             {
-                "name": CONTAINER,
+                "name": container,
                 "image": image,
                 "imagePullPolicy": run.params["image_pull_policy"],
                 "command": ["sleep", "infinity"],
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
                 "volumeMounts": list(mounts),
             }
+            for container, image in images.items()
         ],
         "volumes": list(volumes),
         **run.params["pod_spec"],

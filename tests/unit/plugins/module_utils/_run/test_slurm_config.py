@@ -36,6 +36,7 @@ class Cluster:
         self.mounted = dict(files or {})
         self.read: Mapping[str, str] = dict(files or {})
         self.pending = ""
+        self.release = "26.05"
         self.alive = True
         self.jobs: list[config_change.Queued] = []
         self.fails: Callable[[str, Mapping[str, str]], bool] = lambda step, files: False
@@ -48,7 +49,8 @@ class Cluster:
 
     # The ConfigMap
     def read_config_map(self) -> dict[str, Any] | None:
-        notes = {slurm_config_live.RESTART: self.pending} if self.pending else {}
+        notes = {slurm_config_live.RESTART: self.pending, slurm_config_live.RELEASE: self.release}
+        notes = {key: value for key, value in notes.items() if value}
         return None if self.files is None else {"data": self.files, "metadata": {"annotations": notes}}
 
     def require_ours(self, live: Any) -> None:
@@ -57,6 +59,7 @@ class Cluster:
     def apply(self, files: Mapping[str, str], notes: Any = None, *, dry_run: bool = False) -> None:
         if not dry_run:
             self.files, self.pending = dict(files), (notes or {}).get(slurm_config_live.RESTART, "")
+            self.release = (notes or {}).get(slurm_config_live.RELEASE, "")
             self.log.append("write")
 
     def remove(self) -> None:
@@ -134,8 +137,8 @@ class Run:
     def __init__(self, files: Mapping[str, str], **more: Any) -> None:
         self.params = {
             "namespace": "ns", "name": "slurm", "state": "present", "files": files, "restart": "auto",
-            "create_namespace": False, "slurm_version": "26.05", "on_running_jobs": "refuse", "wait_timeout": 0.1,
-            "wait_sleep": 0.01, **more,
+            "create_namespace": False, "slurm_version": "26.05", "change_release": False, "on_running_jobs": "refuse",
+            "wait_timeout": 0.1, "wait_sleep": 0.01, **more,
         }  # fmt: skip
         self.kubernetes = None
         self.actions: list[Any] = []
@@ -332,7 +335,6 @@ def test_the_configuration_of_a_cluster_that_is_there_stays(cluster: Cluster) ->
 @pytest.mark.parametrize(
     ("attribute", "value", "why"),
     [
-        ("version", "24.11.5", "they are for Slurm 26.05, and slurmctld is 24.11.5"),
         ("whole", False, "does not show all of ConfigMap"),
         ("away", True, "does not answer"),
     ],
@@ -346,6 +348,52 @@ def test_files_wait_for_a_slurmctld_that_can_read_them(
     assert cluster.log == ["write"]
     assert why in run.warned[0]
     assert change(NEW)[0].actions == []
+
+
+@pytest.mark.parametrize(
+    ("noted", "version", "options", "why"),
+    [
+        ("24.11", "24.11.5", {}, "files are for Slurm 24.11, and these are for 26.05"),
+        ("24.11", "26.05.5", {}, "files are for Slurm 24.11"),  # in the middle of an upgrade
+        ("", "24.11.5", {}, "files are for Slurm 24.11"),
+        ("26.05", "26.05.5", {"slurm_version": "25.11"}, "files are for Slurm 26.05, and these are for 25.11"),
+        ("24.11", "24.11.5", {"change_release": True}, "these files are for Slurm 26.05, and slurmctld is 24.11.5"),
+    ],
+)
+def test_files_of_another_release_are_refused(
+    cluster: Cluster, noted: str, version: str, options: dict[str, Any], why: str
+) -> None:
+    cluster.release, cluster.version = noted, version
+    with pytest.raises(OperationError, match=f"(?i){why}") as raised:
+        change(NEW, **options)
+    assert raised.value.reason == "OtherRelease"
+    assert cluster.log == []
+
+
+def test_the_release_of_the_files_changes_when_told(cluster: Cluster, verdicts: list[Verdict]) -> None:
+    cluster.release = "24.11"
+    run, _result = change(OLD, change_release=True)
+    assert kinds(run) == [("write", "ConfigMap")]
+    assert cluster.release == "26.05"
+    assert change(OLD, change_release=True)[0].actions == []
+    cluster.release = "24.11"
+    cluster.fails = lambda step, files: step == "reconfigure" and files == NEW
+    with pytest.raises(OperationError, match="The old files are back"):
+        change(NEW, change_release=True)
+    assert (cluster.files, cluster.release) == (OLD, "24.11")
+
+
+def test_older_files_are_read_by_a_newer_slurmctld(cluster: Cluster) -> None:
+    cluster.release = "24.11"
+    change(NEW, slurm_version="24.11")
+    assert cluster.read == NEW
+
+
+def test_no_release_is_kept_where_slurmctld_was_taken_away(cluster: Cluster) -> None:
+    """As restore leaves it: what comes then is of the archive's release."""
+    cluster.release, cluster.there = "26.05", False
+    change(OLD, slurm_version="24.11")
+    assert cluster.release == "24.11"
 
 
 def test_of_a_slurmctld_that_is_away_nobody_knows_the_jobs(cluster: Cluster) -> None:
