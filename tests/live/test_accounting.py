@@ -320,12 +320,10 @@ def test_limits_hold_jobs_and_jobs_hold_what_would_go(
         return slurm(command, user=user).stdout.strip()
 
     def becomes(job: str, state: str) -> None:
-        kube.wait(
-            lambda: slurm(f"squeue -h -j {job} -o '%T %r'", on="controller").stdout.strip(),
-            lambda found: found == state,
-            timeout=60,
-            what=f"job {job} is {state}",
-        )
+        def look() -> str:
+            return slurm(f"squeue -h -j {job} -o '%T %r'", on="controller").stdout.strip()
+
+        kube.wait(look, lambda found: found == state, timeout=60, what=f"job {job} is {state}")
 
     jobs = []
     try:

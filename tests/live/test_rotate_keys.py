@@ -165,7 +165,7 @@ def test_both_keys_are_replaced_and_nobody_notices(
         assert steps(result.tasks[-2].result) == TO_THE_SWITCH
         assert result.tasks[-1].result["msg"][0].startswith("jwt: switched, its key signs since ")
         # The old token and the old key are good. Both daemons believe the new one.
-        assert "RS256" in str(base64.urlsafe_b64decode(old_token(kubernetes).split(".")[0] + "=="))
+        assert "RS256" in str(base64.urlsafe_b64decode(old_token(kubernetes).partition(".")[0] + "=="))
         assert run_module("accounting_info")["qos"]
         # Not its time yet, and asked for nothing: nothing is written.
         again = run_module("key_rotation", {"older_than": "90d", "overlap": "1d", "wait": False})
@@ -193,8 +193,8 @@ def test_both_keys_are_replaced_and_nobody_notices(
     assert job_state(slurm, job) == "RUNNING"
     slurm(f"touch /tmp/end-{job}", on=WORKER)
     kube.wait(
-        lambda: slurm(f"sacct -nXPj {job} -o State,ExitCode", user="alice").stdout.strip(),
-        lambda found: found == "COMPLETED|0:0",
+        lambda: slurm(f"sacct -nXPj {job} -o State,ExitCode", user="alice").stdout,
+        lambda found: found.strip() == "COMPLETED|0:0",
         what="the job has ended well, and accounting knows it",
     )
     settled = run_module("key_rotation")

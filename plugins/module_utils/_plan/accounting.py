@@ -178,7 +178,7 @@ def _users(seen: Accounting, wanted: Wanted, prune: bool) -> Iterator[Action]:
         own[user][account] = settings
     for name, settings in described.items():
         if name not in seen.users:
-            made = {"admin_level": "none", "default_account": next(iter(own[name]))} | dict(settings)
+            made = {"admin_level": "none", "default_account": next(iter(own[name]), "")} | dict(settings)
             members = {account: _set(known.ASSOCIATION, item) for account, item in own[name].items()}
             shown = made | {"accounts": [{"name": key, **_plain(item)} for key, item in members.items()]}
             yield _action(NEW_USERS, f"user {name}", Subject(name, made, members=members), made, shown=shown)
@@ -200,7 +200,7 @@ def _users(seen: Accounting, wanted: Wanted, prune: bool) -> Iterator[Action]:
         default = before["default_account"]
         # One who has no default yet, or whose default goes, gets the first account as a new user does.
         if "default_account" not in after and (not default or (prune and default not in own[name])):
-            after["default_account"] = next(iter(own[name]))
+            after["default_account"] = next(iter(own[name]), "")
         if changes := _changes(before, after):
             yield _action(USERS, f"user {name}", Subject(name, {**before, **after}, before), changes)
 
