@@ -71,10 +71,10 @@ def writing(path: Path, passphrase: str | None = None, **values: Any) -> Iterato
         folder.put(draft, path.name)
 
 
-def write(path: Path, passphrase: str | None = None, parts: Mapping[str, bytes] = PARTS, **values: Any) -> Path:
+def write(path: Path, passphrase: str | None = None, parts: Mapping[str, bytes] | None = None, **values: Any) -> Path:
     """Write an archive and return its path."""
     with writing(path, passphrase, **values) as writer:
         for name in archive.PARTS:
-            data = parts[name]
+            data = (parts or PARTS)[name]
             writer.part(name, lambda take, data=data: take(data))
     return path
