@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from .support.guides import examples_of
 from .support.kube import Kube
@@ -151,7 +152,7 @@ def test_what_cannot_be_is_known_before_anything_is_touched(
     assert cluster.pods() == before
 
 
-def test_check_mode_shows_the_plan(cluster: Cluster, run_playbook: Playbook) -> None:
+def test_check_mode_shows_the_plan(cluster: Cluster, run_playbook: Playbook, tmp_path: Path) -> None:
     before = cluster.pods()
     predicted = run_playbook("upgrade", extra_vars={**cluster.variables, "slurm_version": NEW}, check=True)
     plan = predicted.task("See what is to be upgraded, and whether it can be").result
@@ -170,7 +171,9 @@ def test_check_mode_shows_the_plan(cluster: Cluster, run_playbook: Playbook) -> 
         "module_defaults": {"group/slurm_ops.kubernetes.slurm": {"namespace": NAMESPACE, "name": NAME}},
         "tasks": [task for example in examples_of("upgrade.md") for task in example],
     }
-    assert run_playbook([play], inventory=NO_INVENTORY).tasks[-1].result["msg"] == ", ".join(ORDER)
+    examples = tmp_path / "examples.yml"
+    examples.write_text(yaml.safe_dump([play], sort_keys=False), encoding="utf-8")
+    assert run_playbook(examples, inventory=NO_INVENTORY).tasks[-1].result["msg"] == ", ".join(ORDER)
 
 
 def test_a_running_job_survives_and_nothing_is_forgotten(cluster: Cluster, run_playbook: Playbook) -> None:
