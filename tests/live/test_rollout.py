@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,6 @@ def nodesets(replicas: int = 3) -> list[Json]:
     ]
 
 
-@contextmanager
 def deployed(kube: Kube, kubeconfig: str, namespace: str, version: str, replicas: int) -> Iterator[MiniSlurm]:
     assert version in versions_there(kube)
     made = MiniSlurm(kube, kubeconfig, namespace, version, nodesets(replicas))
@@ -54,14 +52,12 @@ def deployed(kube: Kube, kubeconfig: str, namespace: str, version: str, replicas
 
 @pytest.fixture(scope="module")
 def mini(kube: Kube, kubeconfig: str, _namespaces: Callable[[str], str]) -> Iterator[MiniSlurm]:
-    with deployed(kube, kubeconfig, _namespaces("rollout"), "26.05", 3) as made:
-        yield made
+    yield from deployed(kube, kubeconfig, _namespaces("rollout"), "26.05", 3)
 
 
 @pytest.fixture
 def older(kube: Kube, kubeconfig: str, _namespaces: Callable[[str], str]) -> Iterator[MiniSlurm]:
-    with deployed(kube, kubeconfig, _namespaces("rollout-2411"), "24.11", 2) as made:
-        yield made
+    yield from deployed(kube, kubeconfig, _namespaces("rollout-2411"), "24.11", 2)
 
 
 Rollout = Callable[..., Json]

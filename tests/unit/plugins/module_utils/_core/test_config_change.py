@@ -151,7 +151,8 @@ def test_nothing_differs_only_if_all_is_equal(old: dict[str, str], new: dict[str
     found = config_change.changes(old, new)
     different = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
     assert {change.file for change in found} == different
-    back = [(change.file, change.what) for change in config_change.changes(new, old)]
+    before, after = new, old
+    back = [(change.file, change.what) for change in config_change.changes(before, after)]
     assert sorted(back) == sorted((change.file, change.what) for change in found)
 
 
