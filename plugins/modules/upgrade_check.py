@@ -74,6 +74,11 @@ options:
     type: list
     elements: dict
     default: []
+  pod_spec:
+    description:
+      - Further fields of the spec of the Pod, such as C(tolerations).
+    type: dict
+    default: {}
   wait_timeout:
     description:
       - Seconds that pulling the images may take.
@@ -197,6 +202,7 @@ ARGUMENTS = (
             "auth_secret": {"type": "str", "no_log": False},
             "image_pull_policy": {"type": "str", "default": "IfNotPresent"},
             "image_pull_secrets": {"type": "list", "elements": "dict", "default": [], "no_log": False},
+            "pod_spec": {"type": "dict", "default": {}},
             "wait_timeout": {"type": "int", "default": 600},
         },
         required_together=[("images", "files")],
