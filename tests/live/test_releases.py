@@ -145,8 +145,4 @@ def test_destroyed_and_deployed_again_it_is_the_same_cluster(
     run_playbook("site", extra_vars=cluster.variables)
     assert kube.get(secrets)["data"] == keys
     cluster.ssh(kube, "sbatch --wait -N2 --mem=50 --wrap true")
-    kube.wait(
-        states,
-        lambda now: now == [*before, "COMPLETED"],
-        what="the rows of all jobs",
-    )
+    kube.wait(states, lambda now: now == [*before, "COMPLETED"], what="the rows of all jobs")
