@@ -64,9 +64,9 @@ options:
   replace:
     description:
       - Whether to write over the keys, database and state of a cluster that is there. slurmctld and slurmdbd stop, and
-        their StatefulSets are gone until the roles make them again.
-      - What happened since the archive was made is lost. Worker Pods are deleted, to register with the state that comes
-        back, so jobs that run end.
+        their StatefulSets are gone until the roles make them again; so are the NodeSets, whose slurmds have to register
+        with the state that comes back.
+      - What happened since the archive was made is lost, and jobs that run end.
     type: bool
     default: false
   state_size:
@@ -87,9 +87,9 @@ options:
 seealso:
   - module: slurm_ops.kubernetes.backup
 notes:
-  - Needs C(get), C(create) and C(patch) on Secrets, ConfigMaps and PersistentVolumeClaims, C(get), C(list) and
-    C(delete) on Pods, C(create) on C(pods/exec), C(create) and C(delete) on Jobs, C(get) and C(delete) on StatefulSets.
-    Without the right to make Namespaces, have the namespace made before.
+  - Needs C(get), C(create) and C(patch) on Secrets, ConfigMaps and PersistentVolumeClaims, C(get) and
+    C(list) on Pods, C(create) on C(pods/exec), C(create) and C(delete) on Jobs, C(get), C(list) and C(delete) on
+    StatefulSets and DaemonSets. Without the right to make Namespaces, have the namespace made before.
 requirements:
   - cryptography >= 3.4 (for O(passphrase))
   - minio >= 7.2 (for a bucket)

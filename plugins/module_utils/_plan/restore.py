@@ -22,18 +22,22 @@ from .action import Action
 Object = Mapping[str, Any]
 
 KEYS, DATABASE, STATE = "keys", "database", "state"
+STATEFUL_SET = "StatefulSet"
 FROM, BROUGHT = f"{DOMAIN}/restored-from", f"{DOMAIN}/restored"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is in the namespace. ``daemons`` are StatefulSets of what writes to what is restored; ``workers`` Pods."""
+    """What is in the namespace.
+
+    ``daemons`` are StatefulSets of what writes to what is restored, ``workers`` (kind, name) of what makes workers.
+    """
 
     namespace_exists: bool = True
     secrets: Mapping[str, Object] = field(default_factory=dict)
     topology: Object | None = None
     daemons: Sequence[str] = ()
-    workers: Sequence[str] = ()
+    workers: Sequence[tuple[str, str]] = ()
     claim: Object | None = None
 
     @property
@@ -128,19 +132,17 @@ def _keys(wanted: Wanted, found: Found) -> list[Action]:
 
 
 def _stop(wanted: Wanted, found: Found) -> list[Action]:
-    """StatefulSets go, for the roles to make them again: the number of replicas is the roles' field.
+    """They go, for the roles to make them again: the number of replicas is the roles' field.
 
-    The records of nodes that come back have the addresses of then, and a slurmd registers only when it starts.
+    The records of nodes that come back have the addresses of then, and a slurmd registers only when it starts; one of a
+    newer release could not register at all.
     """
-    why = "writes to what is restored"
-    actions = [
-        Action("stop", f"StatefulSet {wanted.namespace}/{name}", why, stage="stop", subject=name)
-        for name in found.daemons
+    going = [(STATEFUL_SET, name, "writes to what is restored") for name in found.daemons]
+    going += [(kind, name, "every slurmd has to register anew") for kind, name in found.workers]
+    return [
+        Action("stop", f"{kind} {wanted.namespace}/{name}", why, stage="stop", subject=(kind, name))
+        for kind, name, why in going
     ]
-    if found.workers:
-        target, why = f"worker Pods of namespace {wanted.namespace}", "every slurmd has to register anew"
-        actions.append(Action("restart", target, why, before=list(found.workers), subject=found.workers))
-    return actions
 
 
 def _claim(wanted: Wanted, found: Found, ours: bool) -> list[Action]:

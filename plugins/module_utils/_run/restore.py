@@ -38,10 +38,12 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_pla
     require,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import WORKLOADS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, POD, tool_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
 NAMESPACE = paths.Resource("v1", "Namespace", "namespaces", False)
+STOPPED = {resource.kind: resource for resource in WORKLOADS[:2]}
 SLURM_USER = 401
 
 
@@ -103,10 +105,13 @@ class Restore:
         )
         return plan_restore(self._wanted, self._found)
 
-    def _workers(self) -> Sequence[str]:
+    def _workers(self) -> list[tuple[str, str]]:
         labels = f"{CLUSTER}={self._run.params['name']},{COMPONENT}={WORKER}"
-        pods = self._run.kubernetes.list(POD, self._namespace, labels=labels)
-        return [pod["metadata"]["name"] for pod in pods]
+        return [
+            (kind, item["metadata"]["name"])
+            for kind, resource in STOPPED.items()
+            for item in self._run.kubernetes.list(resource, self._namespace, labels=labels)
+        ]
 
     def _namespace_exists(self) -> bool:
         try:
@@ -121,9 +126,8 @@ class Restore:
         """Carry out one action, or all that stop something."""
         for action in actions:
             if action.kind == "stop":
-                self._stop(action.subject)
-            elif action.kind == "restart":
-                self._restart(action.subject)
+                kind, name = action.subject
+                self._run.kubernetes.delete(STOPPED[kind], self._namespace, name)
             elif action.kind == "load":
                 self._load(action)
             elif action.subject == "namespace":
@@ -136,7 +140,7 @@ class Restore:
                 self._put(action)
             action.done = True
         if actions[0].kind == "stop":
-            self._await_stopped([action.subject for action in actions])
+            self._await_stopped(self._found.daemons)
 
     def _put(self, action: Action) -> None:
         item, client = action.subject, self._run.kubernetes
@@ -148,17 +152,6 @@ class Restore:
         live = self._found.secrets.get(name) if item["kind"] == "Secret" else self._found.topology
         gone = {key: None for key in ((live or {}).get("data") or {}) if key not in (item.get("data") or {})}
         client.patch(resource, self._namespace, name, {"data": {**gone, **(item.get("data") or {})}})
-
-    def _stop(self, name: str) -> None:
-        self._run.kubernetes.delete(STATEFUL_SET, self._namespace, name)
-
-    def _restart(self, pods: Sequence[str]) -> None:
-        def delete(pod: str) -> bool:
-            return self._run.kubernetes.delete(POD, self._namespace, pod)
-
-        for _pod, outcome in self._run.kubernetes.map_concurrent(delete, pods):
-            if isinstance(outcome, OperationError):
-                raise outcome
 
     def _await_stopped(self, names: Sequence[str]) -> None:
         def look() -> Seen:

@@ -98,7 +98,7 @@ def test_told_to_replace_it_stops_the_daemons_first() -> None:
         secrets={"hpc-auth": item("hpc-auth", key="other"), "hpc-database": item("hpc-database", password="other")},
         topology=item("hpc-topology", "ConfigMap", file="other"),
         daemons=["hpc-controller", "hpc-accounting"],
-        workers=["cpu-0", "cpu-1"],
+        workers=[("StatefulSet", "cpu"), ("DaemonSet", "gpu")],
         claim=claim("two", "database state"),
     )
     assert steps(found, replace=True) == [
@@ -106,7 +106,8 @@ def test_told_to_replace_it_stops_the_daemons_first() -> None:
         "replace ConfigMap ns/hpc-topology",
         "stop StatefulSet ns/hpc-controller",
         "stop StatefulSet ns/hpc-accounting",
-        "restart worker Pods of namespace ns",
+        "stop StatefulSet ns/cpu",
+        "stop DaemonSet ns/gpu",
         f"mark {CLAIM}",
         *LOADS,
     ]
