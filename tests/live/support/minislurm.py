@@ -96,6 +96,12 @@ class MiniSlurm:
         self._workload(apps, "StatefulSet", "controller", self._controller(features))
         self._workload(apps, "Deployment", "restapi", self._restapi(features))
         self.kube.wait(f"{core}/pods/{NAME}-controller-0", is_ready, timeout=120, what="slurmctld is ready")
+        self.kube.wait(
+            f"{apps}/deployments/{NAME}-restapi",
+            lambda item: item["status"].get("readyReplicas"),
+            timeout=120,
+            what="slurmrestd is ready",
+        )
         self.apply_nodesets(self.nodesets)
 
     def apply_nodesets(self, nodesets: list[Json], nodes: Sequence[Json] = ()) -> None:
