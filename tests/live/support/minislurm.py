@@ -85,7 +85,8 @@ class MiniSlurm:
         data = {name: base64.b64encode(value).decode() for name, value in keys.items()}
         self._apply(f"{core}/secrets", "v1", "Secret", f"{NAME}-auth", data=data)
         files, labels = slurm_files(self.facts), {"slurm-ops.kubernetes/cluster": NAME}
-        self._apply(f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", labels=labels, data=files)
+        notes = {"slurm-ops.kubernetes/release": self.version}
+        self._apply(f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", labels, notes, data=files)
         for name, port, headless in (("controller", 6817, True), ("workers", 6818, True), ("restapi", 6820, False)):
             component = {"workers": "worker"}.get(name, name)
             spec = {"selector": {"app.kubernetes.io/component": component}, "ports": [{"port": port}]}
@@ -170,8 +171,17 @@ class MiniSlurm:
             what=f"{component} has {replicas} Pods",
         )
 
-    def _apply(self, path: str, version: str, kind: str, name: str, labels: Json | None = None, **parts: Any) -> None:
-        metadata = {"name": name, "labels": labels or {}}
+    def _apply(
+        self,
+        path: str,
+        version: str,
+        kind: str,
+        name: str,
+        labels: Json | None = None,
+        annotations: Json | None = None,
+        **parts: Any,
+    ) -> None:
+        metadata = {"name": name, "labels": labels or {}, "annotations": annotations or {}}
         self.kube.apply(f"{path}/{name}", {"apiVersion": version, "kind": kind, "metadata": metadata, **parts})
 
     def _workload(self, apps: str, kind: str, component: str, pod_spec: Json) -> None:
