@@ -14,6 +14,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.calls import ApiCalls
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.transport import POOL_SIZE
 
 FIELD_MANAGER = "slurm_ops.kubernetes"
@@ -270,7 +271,7 @@ class KubernetesClient(ApiCalls):
         query: dict[str, str | int] = {"container": container, "tailLines": lines, "limitBytes": 4096}
         if previous:
             query["previous"] = "true"
-        path = paths.Resource("v1", "Pod", "pods", True).path(namespace, pod, "log")
+        path = POD.path(namespace, pod, "log")
         return str(self.request("GET", path, verb="get", target=f"log of Pod {namespace}/{pod}", query=query) or "")
 
 

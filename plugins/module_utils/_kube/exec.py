@@ -17,10 +17,11 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import library, paths
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import library
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.connection import Connection
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import Unreachable, explain
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.transport import (
     authentication_headers,
     proxy_for,
@@ -33,7 +34,6 @@ PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, ERROR, CLOSE = 0, 1, 2, 3, 255
 CHUNK = 32768  # bytes of stdin in one message
 AFTER_END = 0.3  # seconds to wait for the rest of the output, and the closing, once it is told how the command ended
-POD = paths.Resource("v1", "Pod", "pods", True)
 
 
 @dataclass(frozen=True, slots=True)

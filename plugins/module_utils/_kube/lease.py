@@ -21,11 +21,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import LEASE
 
-LEASES = paths.Resource("coordination.k8s.io/v1", "Lease", "leases", True)
 DURATION = 30  # seconds that a holder may be silent
 
 
@@ -70,7 +69,7 @@ class Lease:
         seen: Any = None
         since = begun
         while True:
-            found = self._client.get(LEASES, self._namespace, self._name)
+            found = self._client.get(LEASE, self._namespace, self._name)
             spec: Mapping[str, Any] = (found or {}).get("spec") or {}
             holder = str(spec.get("holderIdentity") or "")
             mark = (holder, spec.get("renewTime"), spec.get("leaseTransitions"))
@@ -95,7 +94,7 @@ class Lease:
 
     def renew(self) -> bool:
         """Say that we are still here; False when somebody else has it."""
-        found = self._client.get(LEASES, self._namespace, self._name)
+        found = self._client.get(LEASE, self._namespace, self._name)
         spec: Mapping[str, Any] = (found or {}).get("spec") or {}
         if found is None or spec.get("holderIdentity") != self.holder or not self._take(found, spec):
             self._renewed = None
@@ -119,7 +118,7 @@ class Lease:
             return
         self._renewed = None
         try:
-            found = self._client.get(LEASES, self._namespace, self._name)
+            found = self._client.get(LEASE, self._namespace, self._name)
             if found and (found.get("spec") or {}).get("holderIdentity") == self.holder:
                 self._write(found, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()})
         except OperationError:
@@ -146,7 +145,7 @@ class Lease:
         try:
             if found is None:
                 metadata = {"name": self._name}
-                manifest = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": wanted}
+                manifest = {"apiVersion": LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": wanted}
                 self._client.create(manifest, self._namespace)
             else:
                 self._write(found, wanted)
@@ -161,7 +160,7 @@ class Lease:
         """Change it if it is still what we saw."""
         version = found["metadata"]["resourceVersion"]
         change = {"metadata": {"resourceVersion": version}, "spec": spec}
-        self._client.patch(LEASES, self._namespace, self._name, change)
+        self._client.patch(LEASE, self._namespace, self._name, change)
 
 
 def _now() -> str:

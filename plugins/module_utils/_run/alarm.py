@@ -16,9 +16,9 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.kubernetes_objects import kubernetes_node, pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.paths import Resource
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import KUBERNETES_NODE, POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.transport import ConnectionFailed
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.watch import SYNC, Watch
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS
 
 AGAIN = 2.0  # seconds until a watch that failed for good is begun anew
 
@@ -30,7 +30,7 @@ class Alarm:
         self._kubernetes = kubernetes
         self._rang = threading.Event()
         self._end = time.monotonic() + duration
-        for arguments in ((PODS, namespace, labels, pod), (NODES, None, "", kubernetes_node)):
+        for arguments in ((POD, namespace, labels, pod), (KUBERNETES_NODE, None, "", kubernetes_node)):
             threading.Thread(target=self._watch, args=arguments, daemon=True).start()
 
     def wait(self, slurm_changed: Callable[[], bool], poll: float, interval: float) -> None:

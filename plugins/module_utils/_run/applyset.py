@@ -14,6 +14,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import Seen
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths, rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import CLAIM, CONFIG_MAP, SECRET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import applyset as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import applyset_parent as parent_of_set
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import manifests
@@ -25,8 +26,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import wait_until
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.yaml_text import documents
 
-CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
-SECRET = paths.Resource("v1", "Secret", "secrets", True)
 SIDE_BY_SIDE = 8  # from so many neighbours on, several connections are worth their handshakes
 TERMINATION = 120.0  # seconds to wait for an object of the same name to be gone
 
@@ -103,8 +102,7 @@ class ApplySet:
         resources = {kind: self._remembered_resource(kind) for kind in kinds}
         resources |= {kind: resource for kind, resource in self._resources.items() if kind != "Namespace"}
         if not self._present and self._options.delete_volumes:
-            claims = paths.Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", True)
-            resources.setdefault(claims.group_kind, claims)
+            resources.setdefault(CLAIM.group_kind, CLAIM)
         label = f"{manifests.PART_OF}={self._options.set_id}"
         live: dict[Key, Object] = {}
         for _kind, resource in sorted(resources.items()):

@@ -15,8 +15,9 @@ from pathlib import Path, PurePosixPath
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive, transfer
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import Place
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import CLAIM
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import CHUNK, unwritable
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import CLAIM, Reach, require
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import Reach, require
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, tool_pod
 

@@ -19,16 +19,16 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.versions import parse_version
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive, ArchiveWriter
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import store_of
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import (
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
     CLAIM,
     CONFIG_MAP,
     SECRET,
     STATEFUL_SET,
-    Places,
 )
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive, ArchiveWriter
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import store_of
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import Places
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.sealed import new_seal
 

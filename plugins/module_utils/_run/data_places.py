@@ -15,16 +15,11 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.transfer import PASSWORD_FILE, Database
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import Finished, stream_in_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, tool_pod
 
-SECRET = paths.Resource("v1", "Secret", "secrets", True)
-CLAIM = paths.Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", True)
-STATEFUL_SET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
-CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
 ANSWERED_WITHIN = 120  # seconds for a command that only tells something
 _WORD = re.compile(r"[A-Za-z0-9_$-]+", re.ASCII)  # names of databases that need no quoting
 

@@ -14,11 +14,11 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import drains, hostlist, jobs
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import SlurmNode
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import KUBERNETES_NODE
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import drain as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, do_each
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.targets import Targets, read_targets
 
 # Seconds for nodes to become drained once their jobs were requeued or cancelled: KillWait (30 s) and an epilog.
@@ -117,7 +117,7 @@ class NodeDrain:
                 "metadata": {"annotations": {planner.CORDONED: note}},
                 "spec": {"unschedulable": True if note else None},
             }
-            self._run.kubernetes.patch(NODES, None, action.subject, patch)
+            self._run.kubernetes.patch(KUBERNETES_NODE, None, action.subject, patch)
 
         do_each(self._run.kubernetes, change, actions)
 

@@ -23,13 +23,9 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import POD, STATEFUL_SET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import key_rotation as planner
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import (
-    POD,
-    STATEFULSET,
-    is_younger,
-    sections,
-)
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import is_younger, sections
 
 # On the Pod template of slurmdbd: when its Pod was last replaced for new keys.
 RESTARTED = f"{names.DOMAIN}/restarted-for"
@@ -217,10 +213,10 @@ class KeyPods:
     def restart_slurmdbd(self) -> None:
         """Replace its Pod by one with new keys; slurmctld keeps what it has to record meanwhile."""
         change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED: str(time.time_ns())}}}}}
-        self._kubernetes.patch(STATEFULSET, self._namespace, f"{self._cluster}-accounting", change)
+        self._kubernetes.patch(STATEFUL_SET, self._namespace, f"{self._cluster}-accounting", change)
 
     def _slurmdbd(self) -> Mapping[str, Any] | None:
-        return self._kubernetes.get(STATEFULSET, self._namespace, f"{self._cluster}-accounting")
+        return self._kubernetes.get(STATEFUL_SET, self._namespace, f"{self._cluster}-accounting")
 
     # --- one Pod --------------------------------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import durations
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import SECRET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import key_rotation as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import keys
@@ -25,7 +25,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_fil
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
-SECRET = paths.Resource("v1", "Secret", "secrets", True)
 SLURM_KEY_BYTES, JWT_KEY_BYTES = 1024, 32
 # Seconds that slurmctld gets to reach every slurmd and sackd before they are asked by a signal.
 REACHED_WITHIN = 10

@@ -17,17 +17,14 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import names
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.worker import LOG_PATH
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import Finished, exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import CONFIG_MAP, POD, STATEFUL_SET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER, verdict
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
-CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
-POD = paths.Resource("v1", "Pod", "pods", True)
-STATEFULSET = paths.Resource("apps/v1", "StatefulSet", "statefulsets", True)
 CLUSTER = f"{names.DOMAIN}/cluster"
 LOG_CONTAINER = "log"
 LOG = f"{LOG_PATH}/slurmctld.log"
@@ -50,7 +47,7 @@ class ControllerPod:
 
     def exists(self) -> bool:
         """Whether the cluster has a slurmctld, running or not."""
-        return self._kubernetes.get(STATEFULSET, self._namespace, f"{self._cluster}-controller") is not None
+        return self._kubernetes.get(STATEFUL_SET, self._namespace, f"{self._cluster}-controller") is not None
 
     def read_pod(self) -> Mapping[str, Any] | None:
         """The Pod as the API server has it."""

@@ -16,6 +16,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.share import share
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.lease import Lease
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import rollout as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import rollout_actions as actions_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
@@ -33,7 +34,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.drain import GRACE
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining, patient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, do_each
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import PODS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.returning import Returning
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.rollout_report import lines, told
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
@@ -230,7 +230,7 @@ class NodeSetRollout:
 
     def _delete_pod(self, action: Action) -> None:
         worker: Worker = action.subject
-        self._run.kubernetes.delete(PODS, self._namespace, worker.pod, uid=worker.uid)
+        self._run.kubernetes.delete(POD, self._namespace, worker.pod, uid=worker.uid)
 
     def _put_back(self, seen: Workers) -> None:
         """A record that was made anew gets the place in the topology that it had."""

@@ -14,20 +14,20 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import cluster_report
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, Snapshot, snapshot
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
+    DAEMON_SET,
+    DEPLOYMENT,
+    KUBERNETES_NODE,
+    POD,
+    STATEFUL_SET,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 
 Raw = Mapping[str, Any]
 
-WORKLOADS = (
-    paths.Resource("apps/v1", "StatefulSet", "statefulsets", True),
-    paths.Resource("apps/v1", "DaemonSet", "daemonsets", True),
-    paths.Resource("apps/v1", "Deployment", "deployments", True),
-)
-PODS = paths.Resource("v1", "Pod", "pods", True)
-NODES = paths.Resource("v1", "Node", "nodes", False)
+WORKLOADS = (STATEFUL_SET, DAEMON_SET, DEPLOYMENT)
 
 KUBERNETES, KUBERNETES_NODES, SLURM = "kubernetes", "kubernetes_nodes", "slurm"
 
@@ -82,12 +82,12 @@ def read_sides(
         sides.workloads = [
             item for resource in WORKLOADS for item in kubernetes.list(resource, namespace, labels=labels, cached=True)
         ]
-        sides.pods = kubernetes.list(PODS, namespace, labels=labels)
+        sides.pods = kubernetes.list(POD, namespace, labels=labels)
     except OperationError as error:
         sides.errors[KUBERNETES] = error
     if kubernetes_nodes and KUBERNETES not in sides.errors:
         try:
-            sides.nodes = kubernetes.list(NODES, cached=True)
+            sides.nodes = kubernetes.list(KUBERNETES_NODE, cached=True)
         except ApiError as error:
             # Nodes belong to the whole cluster: an account with a Role in one namespace cannot see them.
             sides.errors[KUBERNETES_NODES] = error

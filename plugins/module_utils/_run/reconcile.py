@@ -17,6 +17,11 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, Snapshot, snapshot
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.lease import Lease
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
+    KUBERNETES_NODE,
+    POD,
+    STATEFUL_SET,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import reconcile as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.members import Options
@@ -24,12 +29,10 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.reconci
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_kubernetes import NODE_CONDITION
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.alarm import Alarm
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS, WORKLOADS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.reconcile_actions import Actor
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 
-STATEFULSET, _DAEMONSET, _DEPLOYMENT = WORKLOADS
 # Not passing by themselves, so that trying again is of no use.
 FINAL = frozenset({"Drift", "Invalid", "Forbidden", "NoKey", "Unauthorized"})
 KEPT = 1000  # actions of a resident run that are returned
@@ -118,9 +121,9 @@ class Reconcile:
         Slurm last: what it knows then is at least as new as the Pods. DaemonSets need not be read: each has a Pod for
         every Node that it is for.
         """
-        pods = self._kubernetes.list(PODS, self._namespace, labels=self._labels)
-        nodes = self._kubernetes.list(NODES)
-        workloads = self._kubernetes.list(STATEFULSET, self._namespace, labels=self._labels)
+        pods = self._kubernetes.list(POD, self._namespace, labels=self._labels)
+        nodes = self._kubernetes.list(KUBERNETES_NODE)
+        workloads = self._kubernetes.list(STATEFUL_SET, self._namespace, labels=self._labels)
         listing = self._slurm().nodes()
         self._listed = listing.last_update
         return snapshot(workloads=workloads, pods=pods, nodes=nodes, slurm_nodes=listing.items)

@@ -18,11 +18,11 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import KUBERNETES_NODE, POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_kubernetes import Change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_slurm import RESTARTED
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import do_each
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 
 STRATEGIC = "application/strategic-merge-patch+json"  # merges lists of conditions by their type
@@ -119,7 +119,7 @@ class Actor:
             self._patch_pod(change.name, _conditions(change), content_type=STRATEGIC, subresource="status")
 
     def _patch_pod(self, name: str, change: Mapping[str, Any], **more: Any) -> None:
-        self._kubernetes.patch(PODS, self._namespace, name, change, **more)
+        self._kubernetes.patch(POD, self._namespace, name, change, **more)
 
     def _change_node(self, action: Action) -> None:
         change: Change = action.subject
@@ -128,8 +128,10 @@ class Actor:
             body["spec"] = {"unschedulable": change.unschedulable or None}
         if change.conditions or change.gone:
             status = _conditions(change)
-            self._kubernetes.patch(NODES, None, change.name, status, content_type=STRATEGIC, subresource="status")
-        self._kubernetes.patch(NODES, None, change.name, body)
+            self._kubernetes.patch(
+                KUBERNETES_NODE, None, change.name, status, content_type=STRATEGIC, subresource="status"
+            )
+        self._kubernetes.patch(KUBERNETES_NODE, None, change.name, body)
 
     def _spread(self, work: Callable[[Action], None], actions: Sequence[Action]) -> None:
         do_each(self._kubernetes, _unless_gone(work), actions)

@@ -14,8 +14,16 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import parse_archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, COMPONENT, WORKER
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
+    CLAIM,
+    CONFIG_MAP,
+    DAEMON_SET,
+    NAMESPACE,
+    POD,
+    SECRET,
+    STATEFUL_SET,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.applyset_parent import applyset_id
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
@@ -29,21 +37,12 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.restore
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import Archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import store_of
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import (
-    CLAIM,
-    CONFIG_MAP,
-    SECRET,
-    STATEFUL_SET,
-    Places,
-    require,
-)
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import Places, require
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import WORKLOADS
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, POD, tool_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, tool_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
-NAMESPACE = paths.Resource("v1", "Namespace", "namespaces", False)
-STOPPED = {resource.kind: resource for resource in WORKLOADS[:2]}
+STOPPED = {resource.kind: resource for resource in (STATEFUL_SET, DAEMON_SET)}
 SLURM_USER = 401
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import Trouble
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import EVENT
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.trouble import MOST_LOOKED_AT, pod_troubles
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.rollout import (
     BACK,
@@ -26,7 +26,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.rollout
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.workers import Workers
 
-EVENTS = paths.Resource("v1", "Event", "events", True)
 INSPECTION = 2.0  # seconds between two close looks at a Pod
 FINAL = 20.0  # seconds that what waiting will not mend is given all the same: slurmd may be registering
 
@@ -115,7 +114,7 @@ class Returning:
 
     def _events(self, uid: str, namespace: str) -> Sequence[Any]:
         try:
-            return self._client.list(EVENTS, namespace, fields=f"involvedObject.uid={uid}")
+            return self._client.list(EVENT, namespace, fields=f"involvedObject.uid={uid}")
         except ApiError as error:
             if error.status != 403:
                 raise

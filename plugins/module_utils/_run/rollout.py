@@ -13,16 +13,14 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import Seen, Trouble
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths, pods, rollout, trouble
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import pods, rollout, trouble
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import EVENT, POD, REPLICA_SET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 
 Object = Mapping[str, Any]
 
-POD = paths.Resource("v1", "Pod", "pods", True)
-EVENT = paths.Resource("v1", "Event", "events", True)
-REPLICA_SET = paths.Resource("apps/v1", "ReplicaSet", "replicasets", True)
 
 FIRST_INSPECTION = 1.0  # seconds: most of what becomes ready at all has no trouble to find before
 INSPECTION = 2.0  # seconds between two close looks

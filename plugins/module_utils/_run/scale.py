@@ -19,6 +19,12 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
     Snapshot,
     snapshot,
 )
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
+    DAEMON_SET,
+    KUBERNETES_NODE,
+    POD,
+    STATEFUL_SET,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import scale as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.drain import CANCEL, REQUEUE
@@ -27,7 +33,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.scale i
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify import Declared, findings
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining, patient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, do_each
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS, WORKLOADS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.places import (
     is_wanted,
     places_of,
@@ -36,7 +41,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.places i
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, Trouble, wait_until
 
-STATEFULSET, DAEMONSET, _DEPLOYMENT = WORKLOADS
 # What is not as declared gets so long to become so before the wait gives up: a node may still be registering.
 GRACE = 20.0
 
@@ -94,20 +98,20 @@ class NodeSetScale:
     def _workloads(self) -> list[dict[str, Any]]:
         found = [
             item
-            for resource in (STATEFULSET, DAEMONSET)
+            for resource in (STATEFUL_SET, DAEMON_SET)
             for item in self._kubernetes.list(resource, self._namespace, labels=self._labels)
         ]
         # What is being deleted is on its way out already.
         return [item for item in found if not item["metadata"].get("deletionTimestamp")]
 
     def _pools_of(self, workloads: Sequence[Mapping[str, Any]]) -> list[Pool]:
-        pods = self._kubernetes.list(PODS, self._namespace, labels=self._labels)
+        pods = self._kubernetes.list(POD, self._namespace, labels=self._labels)
         choosing = [
             item
             for item in workloads
             if item["kind"] == "DaemonSet" and is_wanted(self._wanted.get(item["metadata"]["name"], {}))
         ]
-        nodes = self._kubernetes.list(NODES) if choosing else ()
+        nodes = self._kubernetes.list(KUBERNETES_NODE) if choosing else ()
         self._seen = snapshot(pods=pods, nodes=nodes, slurm_nodes=self._draining.slurm.nodes().items)
         holding = self._holding() if choosing else []
         for item in choosing:
@@ -163,7 +167,7 @@ class NodeSetScale:
 
     def _resize(self, pool: Pool, *, remove: bool) -> None:
         self._wait_drained(pool)
-        resource = STATEFULSET if pool.kind == REPLICA else DAEMONSET
+        resource = STATEFUL_SET if pool.kind == REPLICA else DAEMON_SET
         if remove:
             self._kubernetes.delete(resource, self._namespace, pool.name, propagation="Foreground")
         else:
@@ -178,7 +182,7 @@ class NodeSetScale:
             self._wait_drained(pool)
 
         def label(action: Action) -> None:
-            self._kubernetes.patch(NODES, None, action.subject[1], {"metadata": {"labels": {NODESET: value}}})
+            self._kubernetes.patch(KUBERNETES_NODE, None, action.subject[1], {"metadata": {"labels": {NODESET: value}}})
 
         do_each(self._kubernetes, label, actions)
 
@@ -236,7 +240,7 @@ class NodeSetScale:
         return bool(self._params["wait"] and self._params["direction"] != "in" and self._wanted)
 
     def _look(self) -> Snapshot:
-        pods = self._kubernetes.list(PODS, self._namespace, labels=self._labels)
+        pods = self._kubernetes.list(POD, self._namespace, labels=self._labels)
         self._seen = snapshot(pods=pods, slurm_nodes=self._draining.slurm.nodes().items)
         return self._seen
 

@@ -12,13 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import SECRET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import secret as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-
-SECRET = paths.Resource("v1", "Secret", "secrets", True)
 
 
 class SecretOnce:

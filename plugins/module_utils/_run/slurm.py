@@ -20,6 +20,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.versions import PORTS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import SECRET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import (
@@ -75,7 +76,7 @@ class ServiceProxy:
 
 def signer(kubernetes: KubernetesClient, namespace: str, secret: str) -> Signer:
     """What signs tokens for a cluster; raises OperationError (NoKey) that says which Secret should hold its key."""
-    found = kubernetes.get(paths.Resource("v1", "Secret", "secrets", True), namespace, secret)
+    found = kubernetes.get(SECRET, namespace, secret)
     data = (found or {}).get("data") or {}
     name = SIGNING_KEY if data.get(SIGNING_KEY) else KEY
     if not data.get(name):

@@ -18,21 +18,23 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change, names
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths, rollout
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    NAMESPACE,
+    POD,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import (
     CLUSTER,
-    CONFIG_MAP,
-    POD,
     ControllerPod,
     is_younger,
     sections,
 )
 
-DEPLOYMENT = paths.Resource("apps/v1", "Deployment", "deployments", True)
-NAMESPACE = paths.Resource("v1", "Namespace", "namespaces", False)
 # On the ConfigMap: daemons that are still to be restarted for it. A run that was interrupted leaves it to the next.
 RESTART = f"{names.DOMAIN}/restart"
 RELEASE = f"{names.DOMAIN}/release"

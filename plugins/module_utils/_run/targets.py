@@ -22,11 +22,11 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
     Snapshot,
     snapshot,
 )
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import KUBERNETES_NODE, POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.drain import require_known
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS
 
 BY = ("nodes", "nodeset", "kubernetes_nodes", "label_selector")
 
@@ -80,8 +80,8 @@ def read_targets(run: Run, draining: Draining, *, pods: bool = False, kubernetes
     on_nodes = by in ("kubernetes_nodes", "label_selector")
     namespace, labels = params["namespace"], f"{CLUSTER}={params['name']}"
     seen = snapshot(
-        pods=run.kubernetes.list(PODS, namespace, labels=labels) if pods or on_nodes or by == "nodeset" else (),
-        nodes=run.kubernetes.list(NODES) if kubernetes_nodes or on_nodes else (),
+        pods=run.kubernetes.list(POD, namespace, labels=labels) if pods or on_nodes or by == "nodeset" else (),
+        nodes=run.kubernetes.list(KUBERNETES_NODE) if kubernetes_nodes or on_nodes else (),
         slurm_nodes=draining.listing(),
     )
     if by == "nodes":
@@ -115,7 +115,7 @@ def _of_nodeset(run: Run, seen: Snapshot, nodeset: str) -> list[str]:
 def _wanted_nodes(run: Run, seen: Snapshot, by: str) -> set[str]:
     """Names of Nodes."""
     if by == "label_selector":
-        selected = run.kubernetes.list(NODES, labels=run.params["label_selector"])
+        selected = run.kubernetes.list(KUBERNETES_NODE, labels=run.params["label_selector"])
         if not selected:
             run.warn(f"No Node has the labels {run.params['label_selector']}.")
         return {str(item["metadata"]["name"]) for item in selected}

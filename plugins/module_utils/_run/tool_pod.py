@@ -16,15 +16,12 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import DOMAIN
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.pods import is_ready
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import EVENT, JOB, POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.trouble import pod_troubles
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
-JOB = paths.Resource("batch/v1", "Job", "jobs", True)
-POD = paths.Resource("v1", "Pod", "pods", True)
-EVENT = paths.Resource("v1", "Event", "events", True)
 CONTAINER = "tool"
 
 

@@ -20,6 +20,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.topolog
     node_strings,
     render,
 )
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import KUBERNETES_NODE, POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import topology as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.topology import Live
@@ -27,7 +28,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import s
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint, node_lines
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import NODES, PODS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import client_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.topology_input import Wanted
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.topology_live import Controller, sha256
@@ -95,8 +95,8 @@ class TopologyChange:
         namespace, label = self._params["namespace"], f"{CLUSTER}={self._params['name']}"
         by_label = any(item["labels"] for item in self._params["topologies"] or ())
         return snapshot(
-            pods=self._run.kubernetes.list(PODS, namespace, labels=label),
-            nodes=self._run.kubernetes.list(NODES) if by_label else (),
+            pods=self._run.kubernetes.list(POD, namespace, labels=label),
+            nodes=self._run.kubernetes.list(KUBERNETES_NODE) if by_label else (),
             slurm_nodes=self._slurm.nodes().items,
         )
 

@@ -24,12 +24,13 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
     snapshot,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import upgrade as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.upgrade import Part, Picture, Room, Upgrade
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint, node_lines
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import sections
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import PODS, WORKLOADS
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import WORKLOADS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import RELEASE, ConfigPod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, tool_pod
 
@@ -106,7 +107,7 @@ class UpgradeCheck:
         workloads = [item for kind in WORKLOADS for item in kubernetes.list(kind, self._namespace, labels=labels)]
         both = snapshot(
             workloads=workloads,
-            pods=kubernetes.list(PODS, self._namespace, labels=labels),
+            pods=kubernetes.list(POD, self._namespace, labels=labels),
             nodes=(), slurm_nodes=(), partitions=(), job_states=(),
         )  # fmt: skip
         if not any(item.component == "controller" for item in both.workloads):
@@ -197,7 +198,7 @@ class UpgradeCheck:
         asked = dict.fromkeys(own.values(), "slurmd") | {image: _PROGRAM[key] for key, image in images.items()}
         first = images["slurmctld"]
         beside = {f"image-{number}": image for number, image in enumerate(sorted(asked.keys() - {first}))}
-        controller = self._run.kubernetes.get(PODS, self._namespace, self._config.pod) or {}
+        controller = self._run.kubernetes.get(POD, self._namespace, self._config.pod) or {}
         node = (controller.get("spec") or {}).get("nodeName", "")
         timeout = self._params["wait_timeout"]
         self._run.progress.say("looking into the new images")

@@ -24,7 +24,12 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapsho
     Snapshot,
     snapshot,
 )
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
+    CONTROLLER_REVISION,
+    DAEMON_SET,
+    POD,
+    STATEFUL_SET,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.rollout import (
     Picture,
     Worker,
@@ -39,12 +44,9 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.verify 
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.draining import Draining
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import PODS, WORKLOADS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.places import free_at
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
-STATEFULSET, DAEMONSET, _DEPLOYMENT = WORKLOADS
-REVISIONS = paths.Resource("apps/v1", "ControllerRevision", "controllerrevisions", True)
 HASH = "controller-revision-hash"  # label of Pods and of the revisions of DaemonSets
 PATIENCE = 60.0  # seconds that a controller gets to see a new template
 
@@ -90,9 +92,9 @@ class WorkersReader:
         if not workloads:
             return []  # Slurm may not be there yet
         kubernetes = self._run.kubernetes
-        pods = kubernetes.list(PODS, self._namespace, labels=labels)
+        pods = kubernetes.list(POD, self._namespace, labels=labels)
         is_daemon = any(item["kind"] == "DaemonSet" for item in workloads)
-        revisions = kubernetes.list(REVISIONS, self._namespace, labels=labels) if is_daemon else ()
+        revisions = kubernetes.list(CONTROLLER_REVISION, self._namespace, labels=labels) if is_daemon else ()
         # Slurm last: what it knows then is at least as new as the Pods.
         seen = snapshot(pods=pods, slurm_nodes=self._draining.slurm.nodes().items)
         busy = any(seen.slurm_nodes[node].state.busy for node in seen.pod_of)
@@ -107,7 +109,7 @@ class WorkersReader:
         def look() -> Seen:
             found[:] = [
                 item
-                for resource in (STATEFULSET, DAEMONSET)
+                for resource in (STATEFUL_SET, DAEMON_SET)
                 for item in self._run.kubernetes.list(resource, self._namespace, labels=labels)
                 if not item["metadata"].get("deletionTimestamp")
             ]

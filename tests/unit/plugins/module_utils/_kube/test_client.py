@@ -14,11 +14,11 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import PAGE, KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.connection import Connection
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError, Unreachable
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import CONFIG_MAP
 
 from ..clock import Clock
 from .fake_api import Answer, Asked, FakeApi, serving, status
 
-CONFIG_MAP = paths.Resource("v1", "ConfigMap", "configmaps", True)
 ONE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
 
 

@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.connection import Connection
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError, Unreachable
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import POD
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.watch import Watch
 
 from .fake_api import Answer, Asked, FakeApi, serving, status
-
-PODS = paths.Resource("v1", "Pod", "pods", True)
 
 
 class Steps:
@@ -56,7 +54,7 @@ def follow(api: FakeApi, count: int, **options: Any) -> list[tuple[str, Any]]:
     steps = Steps()
     client = KubernetesClient(lambda: Connection(api.url, "a test"), clock=steps, pause=steps.pause)
     found = []
-    for kind, what in Watch(client, PODS, "demo", clock=steps, pause=steps.pause, **options):
+    for kind, what in Watch(client, POD, "demo", clock=steps, pause=steps.pause, **options):
         names = [item["metadata"]["name"] for item in what] if kind == "SYNC" else what["metadata"]["name"]
         found.append((kind, names))
         if len(found) == count:
