@@ -65,6 +65,7 @@ from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import auth_secret
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.config import ENVIRONMENT, resolve
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm import signer
@@ -84,10 +85,10 @@ class LookupModule(LookupBase):
         if lifespan < 1:
             raise AnsibleLookupError(f"lifespan is {lifespan}: a token must be good for at least a second.")
         options = {name: self.get_option(name) for name in ENVIRONMENT}
-        name = self.get_option("name")
+        secret = auth_secret(self.get_option("name"), self.get_option("auth_secret"))
         kubernetes = KubernetesClient(lambda: resolve(options))
         try:
-            key = signer(kubernetes, self.get_option("namespace"), self.get_option("auth_secret") or f"{name}-auth")
+            key = signer(kubernetes, self.get_option("namespace"), secret)
             return [SignedToken(lambda: key, user, lifespan=lifespan).token() for user in users]
         except OperationError as error:
             raise AnsibleLookupError(str(error)) from error

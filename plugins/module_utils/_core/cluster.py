@@ -161,7 +161,7 @@ def parse_cluster(
         image_pull_policy=fields.text("image_pull_policy"),
         image_pull_secrets=pull_secrets(fields),
         home_claim=fields.text("home_claim"),
-        auth_secret=fields.text("auth_secret", f"{name}-auth"),
+        auth_secret=fields.text("auth_secret", names.auth_secret(name)),
         variables=paths,
     )
     _check_nodesets(cluster, problems)

@@ -60,7 +60,7 @@ def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
     if keys := fields.words("login_root_ssh_keys"):
         config["authorized_keys"] = "".join(f"{key}\n" for key in keys)
     sources = _sources(fields, name, config, own_sssd)
-    auth_secret = fields.text("slurm_auth_secret", f"{name}-auth")
+    auth_secret = fields.text("slurm_auth_secret", names.auth_secret(name))
     service_files, service_items = _services(fields)
     result = {
         "sssd": sssd_files,
@@ -91,7 +91,7 @@ def _sources(
             f"{name}-login-config",
             {"compose.sh": "compose.sh", **{file: _CONFIG_PATHS.get(file, f"sshd/{file}") for file in config}},
         ),
-        *_keys(fields.text("slurm_auth_secret", f"{name}-auth"), "slurm/"),
+        *_keys(fields.text("slurm_auth_secret", names.auth_secret(name)), "slurm/"),
         _secret(host_keys, {file: f"hostkeys/{file}" for file in key_files}),
     ]
     if own_sssd:

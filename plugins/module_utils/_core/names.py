@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Private to this collection: may change at any time.
 
-"""Names: what Kubernetes and Slurm accept, and how the name of a Node becomes the name of a Slurm node.
+"""Names: what Kubernetes and Slurm accept, those of our own objects, and how that of a Node becomes a Slurm node's.
 
 The rule for ``kind: node``: prefix plus the Node's name up to its first dot (as a host's short name), so that
 ``gpu-17.rack3.example.org`` with the prefix ``w-`` is ``w-gpu-17``. The annotation slurm-ops.kubernetes/node-name of a
@@ -125,6 +125,16 @@ def map_node_names(
             owners[name] = f"Node {kubernetes_name}"
             names[kubernetes_name] = name
     return names
+
+
+def auth_secret(cluster: str, given: str | None = None) -> str:
+    """The Secret with a cluster's keys; ``given`` is what the option or variable of that name says."""
+    return given or f"{cluster}-auth"
+
+
+def controller_pod(cluster: str) -> str:
+    """The Pod of a cluster's slurmctld."""
+    return f"{cluster}-controller-0"
 
 
 def natural(name: str) -> tuple[str, int, str]:

@@ -17,6 +17,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive import Manifest
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import parse_place
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import controller_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.versions import parse_version
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
@@ -77,11 +78,10 @@ class Backup:
         return [*self._copies(), *self._removals(there)]
 
     def _is_absent(self) -> bool:
-        get, params = self._run.kubernetes.get, self._run.params
-        controller = f"{params['name']}-controller"
+        get, namespace, name = self._run.kubernetes.get, self._run.params["namespace"], self._run.params["name"]
         return (
-            get(STATEFUL_SET, params["namespace"], controller) is None
-            and get(CLAIM, params["namespace"], f"state-{controller}-0") is None
+            get(STATEFUL_SET, namespace, f"{name}-controller") is None
+            and get(CLAIM, namespace, f"state-{controller_pod(name)}") is None
         )
 
     def _look_at_old(self) -> None:

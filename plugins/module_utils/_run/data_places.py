@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import auth_secret, controller_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.transfer import PASSWORD_FILE, Database
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import Finished, stream_in_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
@@ -106,7 +107,7 @@ class Places:
         params = run.params
         self._run = run
         name = params["name"]
-        self.auth_secret = params["auth_secret"] or f"{name}-auth"
+        self.auth_secret = auth_secret(name, params["auth_secret"])
         self.database_secret = params["database_secret"] or f"{name}-database"
         self.external = bool(params["database_host"])
         self.database = Database(
@@ -119,7 +120,7 @@ class Places:
             raise OperationError(
                 f"{self.database.name!r} is no name for a database.", reason="Malformed", hint="Check database_name."
             )
-        self.controller = self.reach(f"{name}-controller-0", "slurmctld")
+        self.controller = self.reach(controller_pod(name), "slurmctld")
 
     @property
     def database_target(self) -> str:

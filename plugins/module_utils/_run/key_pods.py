@@ -115,7 +115,7 @@ class KeyPods:
         """
         found = {}
         selectors = {"app.kubernetes.io/name=slurmd": WORKER, "app.kubernetes.io/name=login": LOGIN}
-        pods = {f"{self._cluster}-controller-0": CONTROLLER}
+        pods = {names.controller_pod(self._cluster): CONTROLLER}
         listed: dict[str, Mapping[str, Any]] = {}
         if between_daemons:
             for selector, part in selectors.items():
@@ -179,7 +179,7 @@ class KeyPods:
 
     def reconfigure(self) -> None:
         """Have slurmctld, and by it slurmd and sackd, start anew with the keys that they have now."""
-        name = f"{self._cluster}-controller-0"
+        name = names.controller_pod(self._cluster)
         ended = self._exec(name, CONTROLLER, ["scontrol", "reconfigure"], reads=False)
         if ended.rc:
             raise OperationError(

@@ -15,6 +15,7 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import durations
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import auth_secret
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import SECRET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import key_rotation as planner
@@ -37,7 +38,7 @@ class KeyRotation:
         self._run = run
         params = run.params
         self._namespace = params["namespace"]
-        self._name = params["auth_secret"] or f"{params['name']}-auth"
+        self._name = auth_secret(params["name"], params["auth_secret"])
         self._wanted = planner.Wanted(
             kinds=params["which"],
             older_than=durations.seconds(params["older_than"], "older_than"),

@@ -42,7 +42,7 @@ class ControllerPod:
         self._namespace = namespace
         self._cluster = cluster
         self._component = component
-        self.pod = f"{cluster}-controller-0"
+        self.pod = names.controller_pod(cluster)
         self.config_map = f"{cluster}-{component}"
 
     def exists(self) -> bool:

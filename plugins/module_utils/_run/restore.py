@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive, kept_objects, transfer
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import parse_archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import controller_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, COMPONENT, WORKER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
@@ -54,7 +55,7 @@ class Restore:
         params = run.params
         self._namespace: str = params["namespace"]
         self._places = Places(run)
-        self._claim_name = f"state-{params['name']}-controller-0"
+        self._claim_name = f"state-{controller_pod(params['name'])}"
         self._daemons = (f"{params['name']}-controller", f"{params['name']}-accounting")
         self._found = Found()
         place, archive_name = parse_archive(params["archive"])

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import auth_secret
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.versions import PORTS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import paths
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
@@ -114,7 +115,7 @@ def client_of(kubernetes: KubernetesClient, params: Mapping[str, Any], calls: Co
     if params.get("slurm_token"):
         tokens = GivenToken(params["slurm_token"])
     else:
-        secret = params.get("auth_secret") or f"{name}-auth"
+        secret = auth_secret(name, params.get("auth_secret"))
         first = iter([signer(kubernetes, namespace, secret)])
         tokens = SignedToken(lambda: next(first, None) or signer(kubernetes, namespace, secret))
     transport: Transport

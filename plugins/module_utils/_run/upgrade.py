@@ -16,6 +16,7 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import versions
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_change import SLURM_CONF
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import auth_secret
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import (
     CLUSTER,
     COMPONENT,
@@ -219,7 +220,7 @@ class UpgradeCheck:
         return replace(picture, parts=parts)
 
     def _mounts(self) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-        secret = self._params["auth_secret"] or f"{self._name}-auth"
+        secret = auth_secret(self._name, self._params["auth_secret"])
         sources = [
             {"configMap": {"name": f"{self._name}-topology", "optional": True}},
             {"secret": {"name": secret}},
