@@ -34,6 +34,12 @@ def containers(pod: Object) -> list[Object]:
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
+def runs(pod: Object, container: str) -> bool:
+    """Whether an ordinary container of the Pod runs, so that commands can be run in it."""
+    states = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any(entry["name"] == container and "running" in (entry.get("state") or {}) for entry in states)
+
+
 def never_ran(pod: Object) -> bool:
     """Whether no container of the Pod has ever run, so that there is nothing in it to lose."""
     status = pod.get("status") or {}

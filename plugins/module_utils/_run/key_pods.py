@@ -23,6 +23,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.pods import runs
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import POD, STATEFUL_SET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import key_rotation as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import is_younger, sections
@@ -133,7 +134,7 @@ class KeyPods:
         listed[next(iter(pods))] = controller
         for name, part in pods.items():
             # One that starts later reads what the Secret holds then.
-            if _runs(listed[name], part.container):
+            if runs(listed[name], part.container) and not listed[name]["metadata"].get("deletionTimestamp"):
                 found[name] = part
         wanted = planner.SLURM_JWKS if between_daemons else planner.PUBLIC
         blind = [name for name in found if not _shows(listed[name], self._secret, wanted)]
@@ -249,13 +250,6 @@ class KeyPods:
         return exec_in_pod(
             self._kubernetes, self._namespace, name, command, container=part.container, timeout=60.0, reads=reads
         )
-
-
-def _runs(pod: Mapping[str, Any], container: str) -> bool:
-    if pod["metadata"].get("deletionTimestamp"):
-        return False
-    states = (pod.get("status") or {}).get("containerStatuses") or ()
-    return any(item["name"] == container and "running" in (item.get("state") or {}) for item in states)
 
 
 def _shows(pod: Mapping[str, Any], secret: str, key: str) -> bool:

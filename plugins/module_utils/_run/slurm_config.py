@@ -21,8 +21,10 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.pods import runs
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_judge import (
@@ -35,7 +37,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_co
     RESTART,
     ConfigPod,
     Seen,
-    is_running,
     mounts_whole,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_take import Takeover
@@ -138,7 +139,7 @@ class ConfigurationChange:
         self._has_pod = pod is not None
         if pod is None:
             return None, f"there is no Pod {self._pod.pod}" if self._pod.exists() else ""
-        if not is_running(pod):
+        if not runs(pod, CONTAINER):
             return None, f"slurmctld does not run in Pod {self._pod.pod}"
         seen = self._pod.look()
         if not mounts_whole(pod, self._pod.config_map):

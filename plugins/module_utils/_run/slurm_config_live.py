@@ -27,7 +27,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resourc
     NAMESPACE,
     POD,
 )
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import (
     CLUSTER,
     ControllerPod,
@@ -227,12 +226,6 @@ def mounts_whole(pod: Raw, config_map: str) -> bool:
             if (source.get("configMap") or {}).get("name") == config_map:
                 return not source["configMap"].get("items")
     return False
-
-
-def is_running(pod: Raw) -> bool:
-    """Whether commands can be run beside slurmctld."""
-    states = (pod.get("status") or {}).get("containerStatuses") or ()
-    return any(item["name"] == CONTAINER and "running" in (item.get("state") or {}) for item in states)
 
 
 def _hashes(text: str) -> dict[str, str]:
