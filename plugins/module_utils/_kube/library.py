@@ -20,16 +20,17 @@ else:
     URLLIB3_ERROR = None
 
 
-def _missing(name: str) -> OperationError:
+def missing_library(name: str, reason: str | None = None) -> OperationError:
+    """The error that says which library is to be installed, for which Python, and for what (``reason``)."""
     from ansible.module_utils.basic import missing_required_lib
 
-    return OperationError(str(missing_required_lib(name)), reason="MissingLibrary")
+    return OperationError(str(missing_required_lib(name, reason=reason)), reason="MissingLibrary")
 
 
 def transport() -> ModuleType:
     """Return urllib3, which comes with the ``kubernetes`` library."""
     if URLLIB3_ERROR is not None:
-        raise _missing("kubernetes")
+        raise missing_library("kubernetes")
     return urllib3
 
 
@@ -39,7 +40,7 @@ def library() -> ModuleType:
         import kubernetes.client
         import kubernetes.config
     except ImportError as error:
-        raise _missing("kubernetes") from error
+        raise missing_library("kubernetes") from error
     return kubernetes
 
 
@@ -48,5 +49,5 @@ def websocket_client() -> ModuleType:
     try:
         import websocket
     except ImportError as error:
-        raise _missing("kubernetes") from error
+        raise missing_library("kubernetes") from error
     return websocket

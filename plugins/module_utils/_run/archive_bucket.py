@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import Place
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import library
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.library import missing_library
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_file import unwritable
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 
@@ -31,10 +32,7 @@ def bucket_shelf(run: Run, place: Place) -> Iterator[BucketShelf]:
         from minio import Minio
         from minio.credentials.providers import EnvAWSProvider, StaticProvider
     except ImportError as error:
-        from ansible.module_utils.basic import missing_required_lib
-
-        message = missing_required_lib("minio", reason="for archives in a bucket")
-        raise OperationError(str(message), reason="MissingLibrary") from error
+        raise missing_library("minio", "for archives in a bucket") from error
     params = run.params
     url = urlsplit(params["s3_endpoint_url"])
     if url.scheme not in ("http", "https") or not url.netloc or url.path.strip("/"):

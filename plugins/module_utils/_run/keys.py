@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.library import missing_library
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import base64url
 
 RSA_BITS = 3072  # what ssh-keygen makes
+FOR = "to make SSH host keys, certificates and keys of tokens"
 
 
 def make(how: str, name: str, arguments: Mapping[str, Any], existing: bytes | None = None) -> dict[str, bytes]:
@@ -34,20 +36,13 @@ def make(how: str, name: str, arguments: Mapping[str, Any], existing: bytes | No
     return certificate(arguments)
 
 
-def _missing_cryptography(error: ImportError) -> OperationError:
-    from ansible.module_utils.basic import missing_required_lib
-
-    message = missing_required_lib("cryptography", reason="to make SSH host keys, certificates and keys of tokens")
-    return OperationError(str(message), reason="MissingLibrary")
-
-
 def ssh_host_key(name: str, kind: str, existing: bytes | None = None) -> dict[str, bytes]:
     """Return a private key in OpenSSH's format under ``name`` and its public key under ``name``.pub."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
     except ImportError as error:
-        raise _missing_cryptography(error) from error
+        raise missing_library("cryptography", FOR) from error
 
     private: Any
     if existing is not None:
@@ -83,7 +78,7 @@ def certificate(arguments: Mapping[str, Any]) -> dict[str, bytes]:
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
     except ImportError as error:
-        raise _missing_cryptography(error) from error
+        raise missing_library("cryptography", FOR) from error
 
     names: list[x509.GeneralName] = [
         x509.DNSName(item) for item in arguments["dns_names"] or [arguments["common_name"]]
@@ -140,7 +135,7 @@ def token_key(kid: str) -> dict[str, str]:
     try:
         from cryptography.hazmat.primitives.asymmetric import rsa
     except ImportError as error:
-        raise _missing_cryptography(error) from error
+        raise missing_library("cryptography", FOR) from error
 
     def text(number: int) -> str:
         return base64url(number.to_bytes((number.bit_length() + 7) // 8, "big"))

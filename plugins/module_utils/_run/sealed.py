@@ -18,6 +18,7 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive import PARTS, Seal, damaged
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.library import missing_library
 
 FRAME = 2**20  # bytes of text in one frame
 LARGEST = FRAME + 16  # with the tag
@@ -37,10 +38,7 @@ class Cipher:
             from cryptography.exceptions import InvalidTag
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         except ImportError as error:
-            from ansible.module_utils.basic import missing_required_lib
-
-            message = missing_required_lib("cryptography", reason="to encrypt an archive")
-            raise OperationError(str(message), reason="MissingLibrary") from error
+            raise missing_library("cryptography", "to encrypt an archive") from error
         if not 2 <= seal.n <= MOST_WORK or seal.r != 8 or seal.p != 1:
             raise OperationError("The manifest asks for an unknown way to make the key.", reason="Damaged")
         key = hashlib.scrypt(
