@@ -26,7 +26,15 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec im
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.pods import runs
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import POD, STATEFUL_SET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import key_rotation as planner
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import is_younger, sections
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look import (
+    CLOCKS,
+    PROCESSES,
+    hashes,
+    is_younger,
+    oldest,
+    processes,
+    sections,
+)
 
 # On the Pod template of slurmdbd: when its Pod was last replaced for new keys.
 RESTARTED = f"{names.DOMAIN}/restarted-for"
@@ -34,17 +42,12 @@ RESTARTED = f"{names.DOMAIN}/restarted-for"
 BETWEEN_DAEMONS = (planner.SLURM_KEY, planner.SLURM_JWKS)
 ALL = (*BETWEEN_DAEMONS, planner.JWT_KEY, planner.PUBLIC)
 
-_LOOK = r"""
+_LOOK = rf"""
 cd "$2" || exit 1
 printf '=== hashes\n'; sha256sum $3 2>/dev/null
-printf '=== times\n'; stat -L -c %.3Y $3 2>/dev/null | sort -n | tail -n 1; date +%s.%N; cut -d' ' -f1 /proc/uptime
+printf '=== times\n'; stat -L -c %.3Y $3 2>/dev/null | sort -n | tail -n 1; {CLOCKS}
 printf '=== configuration\n'; stat -L -c %.3Y /run/slurm/conf/slurm.conf 2>/dev/null
-printf '=== processes\n'
-for process in /proc/[0-9]*; do
-  case $(cat "$process/comm" 2>/dev/null) in
-    "$1"*) echo "${process#/proc/} $(sed 's/.*) //' "$process/stat" 2>/dev/null | cut -d' ' -f20)" ;;
-  esac
-done
+{PROCESSES}
 exit 0
 """
 # sackd wants to own its keys, so login Pods have copies: role login's compose.sh, and service sackd of the images.
@@ -85,13 +88,13 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A look into a Pod: hashes of its keys, the times for is_younger, when the configuration came, and [number, start]
+    """A look into a Pod: hashes of its keys, the times for is_younger, when the configuration came, and {number: start}
     of the daemon's processes."""
 
     hashes: Mapping[str, str]
     times: list[str]
     configured: float
-    processes: Sequence[Sequence[str]]
+    processes: Mapping[str, int]
 
 
 CONTROLLER = Part("slurmctld", "slurmctld", "/etc/slurm", ALL)
@@ -192,8 +195,8 @@ class KeyPods:
     def ask_again(self, pods: Mapping[str, Part]) -> None:
         """Have daemons whom slurmctld did not reach start anew by a signal."""
         for name, part in pods.items():
-            processes = " ".join(number for number, _began in self._look(name, part).processes)
-            self._exec(name, part, ["sh", "-c", _ASK, "ask", part.signal, processes], reads=False)
+            numbers = " ".join(self._look(name, part).processes)
+            self._exec(name, part, ["sh", "-c", _ASK, "ask", part.signal, numbers], reads=False)
 
     # --- slurmdbd -------------------------------------------------------------------------------------------------
 
@@ -229,8 +232,7 @@ class KeyPods:
         if seen.hashes != wanted:
             other = [file for file in part.files if seen.hashes.get(file) != wanted.get(file)]
             return Lack(f"Pod {name} does not have the Secret's {', '.join(other)} yet", files=True)
-        # The oldest: in a reconfigure the old one serves until the new one is ready.
-        started = min((int(began) for _number, began in seen.processes), default=0)
+        started = oldest(seen.processes)
         if not started:
             return Lack(f"there is no {part.daemon} in Pod {name}")
         came = seen.times[:1]
@@ -241,10 +243,12 @@ class KeyPods:
     def _look(self, name: str, part: Part) -> Seen:
         ended = self._exec(name, part, ["sh", "-c", _LOOK, "look", part.daemon, part.folder, " ".join(part.files)])
         shown = sections(ended.stdout)
-        hashes = {line.split()[1]: line.split()[0] for line in shown.get("hashes", "").splitlines()}
-        processes = [line.split() for line in shown.get("processes", "").splitlines() if len(line.split()) == 2]
-        configured = float(shown.get("configuration", "").strip() or 0)
-        return Seen(hashes, shown.get("times", "").split(), configured, processes)
+        return Seen(
+            hashes=hashes(shown.get("hashes", "")),
+            times=shown.get("times", "").split(),
+            configured=float(shown.get("configuration", "").strip() or 0),
+            processes=processes(shown.get("processes", "")),
+        )
 
     def _exec(self, name: str, part: Part, command: Sequence[str], *, reads: bool = True) -> Any:
         return exec_in_pod(

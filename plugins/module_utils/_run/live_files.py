@@ -28,10 +28,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait imp
 CLUSTER = f"{names.DOMAIN}/cluster"
 LOG_CONTAINER = "log"
 LOG = f"{LOG_PATH}/slurmctld.log"
-_MARK = "=== "
-# How much younger than its files a daemon may seem to be and yet is older: clocks are read one after the other.
-_TOLERANCE = 0.1  # seconds
-_TICKS = 100  # of /proc, a second; the same on every Linux
 
 
 class ControllerPod:
@@ -115,30 +111,6 @@ class ControllerPod:
             except OperationError:
                 return ()
         return [word for word in verdict(said).words if word.lower().startswith(("fatal", "error"))]
-
-
-def sections(output: str) -> dict[str, str]:
-    """The parts of a script's output that it began with "=== name"."""
-    found: dict[str, str] = {}
-    head = ""
-    for line in output.splitlines():
-        if line.startswith(_MARK):
-            head = line.removeprefix(_MARK)
-            found[head] = ""
-        else:
-            found[head] = found.get(head, "") + line + "\n"
-    return found
-
-
-def is_younger(started: int, times: list[str]) -> bool:
-    """Whether what began at a tick (0: nothing did) began after its files came, so that it has read them.
-
-    ``times``: when the files came, the time now, and the seconds that the machine is up.
-    """
-    if not started or len(times) != 3:
-        return False
-    files, now, uptime = map(float, times)
-    return now - uptime + started / _TICKS > files - _TOLERANCE
 
 
 def wait_while(run: Run, lacks: Callable[[], str], what: str) -> None:

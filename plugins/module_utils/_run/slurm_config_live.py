@@ -27,10 +27,14 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resourc
     NAMESPACE,
     POD,
 )
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import (
-    CLUSTER,
-    ControllerPod,
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import CLUSTER, ControllerPod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look import (
+    CLOCKS,
+    PROCESSES,
+    hashes,
     is_younger,
+    oldest,
+    processes,
     sections,
 )
 
@@ -38,16 +42,11 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_fil
 RESTART = f"{names.DOMAIN}/restart"
 RELEASE = f"{names.DOMAIN}/release"
 RESTARTED = f"{names.DOMAIN}/restarted-for"
-_LOOK = r"""
+_LOOK = rf"""
 cd /etc/slurm || exit 1
 printf '=== hashes\n'; for file in *; do [ ! -f "$file" ] || sha256sum "$file"; done
-printf '=== times\n'; stat -c %.3Y ..data; date +%s.%N; cut -d' ' -f1 /proc/uptime
-printf '=== processes\n'
-for process in /proc/[0-9]*; do
-  case $(cat "$process/comm" 2>/dev/null) in
-    slurmctld*) sed 's/.*) //' "$process/stat" 2>/dev/null | cut -d' ' -f20 ;;
-  esac
-done
+printf '=== times\n'; stat -c %.3Y ..data; {CLOCKS}
+{PROCESSES}
 printf '=== version\n'; slurmctld -V
 printf '=== answer\n'; timeout 10 scontrol ping
 printf '=== partitions\n'
@@ -126,13 +125,12 @@ class ConfigPod(ControllerPod):
 
     def look(self) -> Seen:
         """Look into the Pod, with one call. Raises OperationError if no command can be run there."""
-        ended = self.run(["sh", "-c", _LOOK])
+        ended = self.run(["sh", "-c", _LOOK, "look", "slurmctld"])
         shown = sections(ended.stdout)
         version = shown.get("version", "").split()
-        # The oldest: in a reconfigure the old one serves until the new one is ready.
-        started = min(map(int, shown.get("processes", "").split()), default=0)
+        started = oldest(processes(shown.get("processes", "")))
         return Seen(
-            hashes=_hashes(shown.get("hashes", "")),
+            hashes=hashes(shown.get("hashes", "")),
             taken=is_younger(started, shown.get("times", "").split()),
             started=started,
             answers=" UP" in shown.get("answer", "").upper(),
@@ -216,7 +214,7 @@ class ConfigPod(ControllerPod):
         ended = exec_in_pod(
             self._kubernetes, self._namespace, pod, ["sh", "-c", _CACHE], container="slurmd", timeout=20.0, reads=True
         )
-        return _hashes(ended.stdout)
+        return hashes(ended.stdout)
 
 
 def mounts_whole(pod: Raw, config_map: str) -> bool:
@@ -226,12 +224,3 @@ def mounts_whole(pod: Raw, config_map: str) -> bool:
             if (source.get("configMap") or {}).get("name") == config_map:
                 return not source["configMap"].get("items")
     return False
-
-
-def _hashes(text: str) -> dict[str, str]:
-    """{file: hash} of what sha256sum writes."""
-    found = {}
-    for line in text.splitlines():
-        value, _blank, name = line.partition("  ")
-        found[name] = value
-    return found

@@ -15,7 +15,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.topology import Topology
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import ControllerPod, sections
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import ControllerPod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look import sections
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.yaml_text import documents
 
 _LOOK = r"""

@@ -29,9 +29,9 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resourc
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import upgrade as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.upgrade import Part, Picture, Room, Upgrade
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint, node_lines
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import sections
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import WORKLOADS
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look import sections
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import RELEASE, ConfigPod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, tool_pod
 

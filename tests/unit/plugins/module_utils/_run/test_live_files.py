@@ -24,8 +24,8 @@ LOOK = """\
 1100.5
 200.0
 === processes
-30000
-20000
+8 30000
+7 20000
 === version
 slurm-wlm 26.05.5
 === answer

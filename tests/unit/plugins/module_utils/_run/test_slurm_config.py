@@ -12,12 +12,8 @@ import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import (
-    live_files,
-    slurm_config_judge,
-    slurm_config_live,
-)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config as under_test
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config_judge, slurm_config_live
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import Verdict
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import stages
 
@@ -404,16 +400,3 @@ def test_of_a_slurmctld_that_is_away_nobody_knows_the_jobs(cluster: Cluster) -> 
     assert raised.value.reason == "Unreadable"
     change(files, on_running_jobs="cancel")
     assert cluster.files == files
-
-
-@pytest.mark.parametrize(
-    ("started", "times", "younger"),
-    [
-        (5000, ["1000.000", "1100.5", "200.0"], False),  # began at 950.5
-        (20000, ["1000.000", "1100.5", "200.0"], True),  # at 1100.5
-        (0, ["1000.000", "1100.5", "200.0"], False),
-        (20000, [], False),
-    ],
-)
-def test_whether_slurmctld_is_younger_than_its_files(started: int, times: list[str], younger: bool) -> None:
-    assert live_files.is_younger(started, times) is younger
