@@ -22,7 +22,9 @@ from minio import Minio
 from .support import s3
 from .support.guides import examples_of, text_of
 from .support.kube import Kube
+from .support.minislurm import is_ready
 from .support.playbook import CHECKOUT, PlaybookResult
+from .support.samples import CPU
 
 Json = dict[str, Any]
 Module = Callable[..., Json]
@@ -32,14 +34,6 @@ NAMESPACE, NAME = "live-backup", "bak"
 PASSPHRASE = "correct horse battery staple"
 REASON = "memory errors, Ann"
 HOST_KEYS = {"ssh_host_ed25519_key": "bm90IGEgcmVhbCBvbmU="}
-NODESET = {
-    "name": "cpu",
-    "replicas": 2,
-    "partition": {"default": True},
-    "cpus": 2,
-    "memory": "1Gi",
-    "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}},
-}
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -97,7 +91,7 @@ def cluster(kube: Kube, run_playbook: Playbook, tmp_path_factory: pytest.TempPat
     variables = {
         "slurm_namespace": NAMESPACE,
         "slurm_name": NAME,
-        "slurm_nodesets": [NODESET],
+        "slurm_nodesets": [CPU],
         "slurm_home_enabled": False,
         "directory_enabled": False,
         "login_enabled": False,
@@ -121,11 +115,6 @@ def cluster(kube: Kube, run_playbook: Playbook, tmp_path_factory: pytest.TempPat
 
 def told(result: Json) -> list[tuple[str, str]]:
     return [(action["kind"], action["target"]) for action in result["actions"]]
-
-
-def is_ready(pod: Json | None) -> bool:
-    conditions = (pod or {}).get("status", {}).get("conditions", ())
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
 def test_a_running_cluster_is_kept(cluster: Cluster, run_module: Module) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from .support.kube import Json, Kube
-from .support.minislurm import NAME, MiniSlurm, is_ready, versions_there
+from .support.minislurm import NAME, SMALL, MiniSlurm, is_ready, versions_there
 
 NODESETS: list[Json] = [
-    {"name": "cpu", "replicas": 2, "cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}},
+    {"name": "cpu", "replicas": 2, **SMALL},
     {
         "name": "each",
         "kind": "node",

@@ -20,11 +20,11 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token 
 from .support.guides import inventory_of, playbook_of
 from .support.jobs import job_state
 from .support.kube import Json, Kube
-from .support.minislurm import NAME, MiniSlurm, is_ready, versions_there
+from .support.minislurm import NAME, SMALL, MiniSlurm, is_ready, versions_there
 from .support.playbook import NO_INVENTORY, PlaybookResult
 
 NODESETS: list[Json] = [
-    {"name": "cpu", "replicas": 3, "cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}},
+    {"name": "cpu", "replicas": 3, **SMALL},
 ]
 NODES = ["cpu-0", "cpu-1", "cpu-2"]
 ANN = "bad disk, Ann"

@@ -14,10 +14,9 @@ import pytest
 from .support.guides import inventory_of, playbook_of
 from .support.jobs import job_state
 from .support.kube import Json, Kube
-from .support.minislurm import NAME, MiniSlurm, versions_there
+from .support.minislurm import NAME, SMALL, MiniSlurm, versions_there
 from .support.playbook import NO_INVENTORY, PlaybookResult
 
-SMALL: Json = {"cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}}
 NODESETS: list[Json] = [
     {"name": "cpu", "replicas": 2, **SMALL},
     {"name": "metal", "kind": "node", "node_name_prefix": "m-", **SMALL},

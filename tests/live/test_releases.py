@@ -16,15 +16,7 @@ import pytest
 
 from .support.kube import Kube
 from .support.playbook import PlaybookResult
-
-CPU = {
-    "name": "cpu",
-    "replicas": 2,
-    "partition": {"default": True},
-    "cpus": 2,
-    "memory": "1Gi",
-    "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}},
-}
+from .support.samples import CPU
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,9 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states 
 
 from .support.guides import inventory_of, playbook_of
 from .support.kube import Json, Kube
-from .support.minislurm import NAME, MiniSlurm, is_ready, versions_there
+from .support.minislurm import NAME, SMALL, MiniSlurm, is_ready, versions_there
 from .support.playbook import NO_INVENTORY, PlaybookResult
 
-SMALL: Json = {"cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}}
 ANN = "bad disk, Ann"
 OURS = "k8s: rollout: cpu"
 NAMES = ["cpu-0", "cpu-1", "cpu-2"]

@@ -32,6 +32,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.sett
 )
 
 from .support.kube import Kube
+from .support.minislurm import is_ready
 from .support.playbook import NO_INVENTORY, Ansible, PlaybookResult
 
 Json = dict[str, Any]
@@ -190,11 +191,6 @@ def _pod(name: str, node: str, **spec: Any) -> Json:
     }
 
 
-def _is_ready(pod: Json | None) -> bool:
-    conditions = (pod or {}).get("status", {}).get("conditions", [])
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-
 @pytest.fixture
 def make_pods(sandbox: Sandbox) -> Iterator[Callable[..., None]]:
     kube = sandbox.kube()
@@ -205,7 +201,7 @@ def make_pods(sandbox: Sandbox) -> Iterator[Callable[..., None]]:
             kube.create(_PODS, pod)
             made.append(pod["metadata"]["name"])
         for pod in pods:
-            kube.wait(f"{_PODS}/{pod['metadata']['name']}", _is_ready, timeout=60, what=pod["metadata"]["name"])
+            kube.wait(f"{_PODS}/{pod['metadata']['name']}", is_ready, timeout=60, what=pod["metadata"]["name"])
 
     yield make
     kube = sandbox.kube()
@@ -425,14 +421,14 @@ def test_a_component_that_hangs_is_restarted(sandbox: Sandbox) -> None:
 def test_a_lost_interface_is_put_back(sandbox: Sandbox) -> None:
     subprocess.run(["ip", "link", "delete", interface_name(NAME)], check=True)
     sandbox.module()
-    assert _is_ready(sandbox.kube().get("/api/v1/nodes/node1"))
+    assert is_ready(sandbox.kube().get("/api/v1/nodes/node1"))
     assert not sandbox.module()["changed"]
 
 
 def test_a_node_can_be_added_and_removed(sandbox: Sandbox) -> None:
     sandbox.nodes = 3
     sandbox.module()
-    assert _is_ready(sandbox.kube().get("/api/v1/nodes/node3"))
+    assert is_ready(sandbox.kube().get("/api/v1/nodes/node3"))
     assert not sandbox.module()["changed"]
     sandbox.nodes = 2
     sandbox.module()
@@ -445,7 +441,7 @@ def test_a_node_whose_namespaces_are_lost_is_made_again(sandbox: Sandbox) -> Non
     pid = next(p.pid for p in processes.everything() if p.argv[1:4] == (processes.NODE_MARK, NAME, "node2"))
     os.kill(pid, signal.SIGKILL)
     sandbox.module()
-    assert _is_ready(sandbox.kube().get("/api/v1/nodes/node2"))
+    assert is_ready(sandbox.kube().get("/api/v1/nodes/node2"))
     assert not sandbox.module()["changed"]
 
 
@@ -472,7 +468,7 @@ def test_simulated_nodes_come_and_go(sandbox: Sandbox) -> None:
         sandbox.kwok = wanted
         sandbox.module()
         assert len(simulated()) == wanted
-        sandbox.kube().wait(simulated, lambda nodes: all(map(_is_ready, nodes)), timeout=60, what="they are ready")
+        sandbox.kube().wait(simulated, lambda nodes: all(map(is_ready, nodes)), timeout=60, what="they are ready")
         assert not sandbox.module()["changed"]
 
 
@@ -491,7 +487,7 @@ def test_a_range_that_is_routed_already_is_refused(sandbox: Sandbox) -> None:
 
 
 def _remembers(kube: Kube) -> bool:
-    if not _is_ready(kube.get(f"{_PODS}/kept")):
+    if not is_ready(kube.get(f"{_PODS}/kept")):
         return False
     return kube.exec("default", "kept", ["cat", "/data/file"]).stdout == "remembered\n"
 
@@ -503,7 +499,7 @@ def test_stopped_leaves_nothing_and_a_start_finds_the_same_state(sandbox: Sandbo
     mount = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "kept"}}]
     kube.create(_PODS, _pod("kept", "node1", container=mount, volumes=volumes))
-    kube.wait(f"{_PODS}/kept", _is_ready, timeout=60)
+    kube.wait(f"{_PODS}/kept", is_ready, timeout=60)
     _in(kube, "kept", "echo remembered > /data/file")
     namespaces = sandbox.namespaces()
     assert len(namespaces) > 10

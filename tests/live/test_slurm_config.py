@@ -16,7 +16,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.filter.configuration impor
 
 from .support.guides import playbook_of
 from .support.kube import Json, Kube
-from .support.minislurm import ANYWHERE, NAME, MiniSlurm, is_ready, versions_there
+from .support.minislurm import ANYWHERE, NAME, SMALL, MiniSlurm, is_ready, versions_there
 from .support.playbook import NO_INVENTORY, PlaybookResult
 
 Run = Callable[..., Json]
@@ -28,7 +28,7 @@ AT_ONCE = 20.0
 
 def cluster(kube: Kube, kubeconfig: str, namespace: str, version: str) -> MiniSlurm:
     nodesets = [
-        {"name": "cpu", "replicas": 2, "cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}},
+        {"name": "cpu", "replicas": 2, **SMALL},
     ]
     made = MiniSlurm(kube, kubeconfig, namespace, version, nodesets, partitions=PARTITIONS)
     made.deploy()

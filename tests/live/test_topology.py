@@ -15,7 +15,7 @@ import yaml
 
 from .support.guides import examples_of, text_of
 from .support.kube import Json, Kube
-from .support.minislurm import ANYWHERE, NAME, MiniSlurm, is_ready, versions_there
+from .support.minislurm import ANYWHERE, NAME, SMALL, MiniSlurm, is_ready, versions_there
 from .support.playbook import PlaybookResult
 
 ZONE, LEAF = "example.org/zone", "example.org/leaf"
@@ -42,9 +42,7 @@ def cluster(kube: Kube, kubeconfig: str, namespace: str, version: str, nodes: li
         {
             "name": name,
             "replicas": 2,
-            "cpus": 2,
-            "memory": "256Mi",
-            "resources": {"requests": {"cpu": "20m"}},
+            **SMALL,
             "node_selector": {"kubernetes.io/hostname": node},
         }
         for name, node in zip(("cpu", "gpu"), nodes, strict=True)

@@ -18,6 +18,7 @@ from .support.guides import examples_of
 from .support.kube import Kube
 from .support.minislurm import is_ready
 from .support.playbook import NO_INVENTORY, PlaybookResult
+from .support.samples import CPU
 
 Json = dict[str, Any]
 Module = Callable[..., Json]
@@ -27,14 +28,6 @@ NAMESPACE, NAME = "live-upgrade", "upg"
 OLD, NEW = "24.11", "26.05"
 IMAGES = {
     name: f"localhost/slurm-ops/{name}:{NEW}" for name in ("slurmctld", "slurmdbd", "slurmrestd", "slurmd", "login")
-}
-NODESET = {
-    "name": "cpu",
-    "replicas": 2,
-    "partition": {"default": True},
-    "cpus": 2,
-    "memory": "1Gi",
-    "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}},
 }
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}-config"
@@ -101,7 +94,7 @@ def cluster(kube: Kube, run_playbook: Playbook, tmp_path_factory: pytest.TempPat
     variables = {
         "slurm_namespace": NAMESPACE,
         "slurm_name": NAME,
-        "slurm_nodesets": [NODESET],
+        "slurm_nodesets": [CPU],
         "directory_users": [{"name": "alice", "uid": 10001, "groups": ["hpc"]}],
         "backup_folder": str(folder),
     }

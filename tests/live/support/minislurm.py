@@ -39,6 +39,8 @@ ANYWHERE = {
     "DefMemPerCPU": 10,
     "SlurmdTimeout": 30,
 }
+# A NodeSet's nodes, small enough for many on one machine.
+SMALL: Json = {"cpus": 2, "memory": "256Mi", "resources": {"requests": {"cpu": "20m"}}}
 
 
 def versions_there(kube: Kube) -> list[str]:

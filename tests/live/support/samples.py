@@ -13,6 +13,15 @@ Json = dict[str, Any]
 
 # Where no Node has a fitting image (a cluster with a registry), one that can be pulled.
 _PULLED = {"pause": "registry.k8s.io/pause:3.10", "mariadb": "docker.io/library/mariadb:11"}
+# A NodeSet for site: nodes cpu-0 and cpu-1.
+CPU: Json = {
+    "name": "cpu",
+    "replicas": 2,
+    "partition": {"default": True},
+    "cpus": 2,
+    "memory": "1Gi",
+    "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}},
+}
 
 
 def image_with(kube: Kube, word: str) -> str:
