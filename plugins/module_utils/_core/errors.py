@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+NOTHING_CHANGED = "Nothing was changed."  # what many a hint begins with
+
 
 class OperationError(Exception):
     """Something could not be done, said so that a person can act on it.

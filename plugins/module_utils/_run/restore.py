@@ -40,11 +40,10 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import store_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import Places, require
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, tool_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, SLURM_USER, tool_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
 STOPPED = {resource.kind: resource for resource in (STATEFUL_SET, DAEMON_SET)}
-SLURM_USER = 401
 
 
 class Restore:

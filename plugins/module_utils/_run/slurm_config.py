@@ -19,7 +19,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_
     SLURMD,
     SLURMRESTD,
 )
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import NOTHING_CHANGED, OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.pods import runs
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
@@ -28,7 +28,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint imp
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_judge import (
-    NOTHING_CHANGED,
     Judge,
     require_release,
 )

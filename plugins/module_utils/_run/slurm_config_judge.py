@@ -12,12 +12,11 @@ from dataclasses import replace
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change, versions
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_change import SLURM_CONF, Change
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import NOTHING_CHANGED, OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint, node_lines
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import ConfigPod, Seen
 
-NOTHING_CHANGED = "Nothing was changed."
 CANCEL = "cancel"
 
 

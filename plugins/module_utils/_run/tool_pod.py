@@ -23,6 +23,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module i
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
 CONTAINER = "tool"
+SLURM_USER = 401  # of the images of Slurm
 
 
 @contextmanager

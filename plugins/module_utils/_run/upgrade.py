@@ -15,7 +15,7 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import versions
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_change import SLURM_CONF
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import NOTHING_CHANGED, OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import auth_secret
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import (
     CLUSTER,
@@ -33,10 +33,8 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module i
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.observe import WORKLOADS
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look import sections
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import RELEASE, ConfigPod
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, tool_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, SLURM_USER, tool_pod
 
-NOTHING_CHANGED = "Nothing was changed."
-SLURM_USER = 401
 _VERSION = re.compile(r"\d\d\.\d\d(?:\.\d+)?", re.ASCII)
 # By the component of the Pods: the kind of part, the container, and the program that is asked there.
 _ASKED = {
