@@ -78,6 +78,7 @@ class UpgradeCheck:
         self._namespace, self._name = run.params["namespace"], run.params["name"]
         self._config = ConfigPod(run.kubernetes, self._namespace, self._name)
         self._nodes: frozenset[str] = frozenset()
+        self._controllers_node = ""
 
     def read(self) -> Mapping[str, Any]:
         """What is to be done. Raises OperationError (NotReady) with all that stands in the way."""
@@ -104,11 +105,7 @@ class UpgradeCheck:
         labels = f"{CLUSTER}={self._name}"
         kubernetes = self._run.kubernetes
         workloads = [item for kind in WORKLOADS for item in kubernetes.list(kind, self._namespace, labels=labels)]
-        both = snapshot(
-            workloads=workloads,
-            pods=kubernetes.list(POD, self._namespace, labels=labels),
-            nodes=(), slurm_nodes=(), partitions=(), job_states=(),
-        )  # fmt: skip
+        both = snapshot(workloads=workloads, pods=kubernetes.list(POD, self._namespace, labels=labels))
         if not any(item.component == "controller" for item in both.workloads):
             raise OperationError(
                 f"Namespace {self._namespace} has no slurmctld of a cluster {self._name}.",
@@ -121,6 +118,7 @@ class UpgradeCheck:
         parts += [self._nodeset(name, both.pods) for name in nodesets]
         parts += _outside(controller.get("nodes", ""), nodesets)
         self._nodes = frozenset(line.split("|")[0] for line in controller.get("nodes", "").splitlines())
+        self._controllers_node = next((pod.node for pod in both.pods if pod.name == self._config.pod), "")
         database = self._look(both.pods, "database", "mariadb", _DATABASE)
         live = self._config.read_config_map() or {"metadata": {}}
         return Picture(
@@ -197,9 +195,7 @@ class UpgradeCheck:
         asked = dict.fromkeys(own.values(), "slurmd") | {image: _PROGRAM[key] for key, image in images.items()}
         first = images["slurmctld"]
         beside = {f"image-{number}": image for number, image in enumerate(sorted(asked.keys() - {first}))}
-        controller = self._run.kubernetes.get(POD, self._namespace, self._config.pod) or {}
-        node = (controller.get("spec") or {}).get("nodeName", "")
-        timeout = self._params["wait_timeout"]
+        node, timeout = self._controllers_node, self._params["wait_timeout"]
         self._run.progress.say("looking into the new images")
         with tool_pod(
             self._run, "upgrade", first, SLURM_USER, *self._mounts(), timeout, beside=beside, node=node
