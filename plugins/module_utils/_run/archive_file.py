@@ -234,7 +234,8 @@ class Archive:
             with self._zip.open(name) as member:
                 while data := member.read(CHUNK):
                     yield data
-        except (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        except (KeyError, zipfile.BadZipFile, EOFError, RuntimeError) as error:
+            # RuntimeError (NotImplementedError is one): zipfile takes it for encrypted, or packed in an unknown way.
             raise damaged(self.path, f"{name}: {error}") from error
 
 
