@@ -22,17 +22,25 @@ Key = Mapping[str, Any]
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi"})
 
 
+def base64url(data: bytes) -> str:
+    """Text of bytes as keys and tokens write it."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def from_base64url(text: str) -> bytes:
+    """The bytes of such a text."""
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
 def shared(kid: str, key: bytes, *, signs: bool) -> dict[str, Any]:
     """A key of slurm.jwks; one of them signs, all of them are believed."""
-    encoded = base64.urlsafe_b64encode(key).rstrip(b"=").decode("ascii")
-    entry = {"alg": "HS256", "kty": "oct", "kid": kid, "k": encoded}
+    entry = {"alg": "HS256", "kty": "oct", "kid": kid, "k": base64url(key)}
     return {**entry, "use": "default"} if signs else entry
 
 
 def content(entry: Key) -> bytes:
     """The key itself of an entry of slurm.jwks."""
-    text = str(entry["k"])
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    return from_base64url(str(entry["k"]))
 
 
 def public(private: Key) -> dict[str, Any]:

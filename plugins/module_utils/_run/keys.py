@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.key_set import base64url
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.library import missing_library
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import base64url
 
 RSA_BITS = 3072  # what ssh-keygen makes
 FOR = "to make SSH host keys, certificates and keys of tokens"

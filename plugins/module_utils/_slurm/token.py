@@ -11,7 +11,6 @@ signs with RS256: then the old key and the new one are good side by side (docs/d
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import json
@@ -20,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.key_set import base64url, from_base64url
 
 LIFESPAN = 600  # seconds
 # A clock that is a little ahead of slurmctld's must not make a token that is not valid yet.
@@ -143,15 +143,9 @@ class GivenToken:
         return False
 
 
-def base64url(data: bytes) -> str:
-    """Text of bytes as tokens and JSON Web Keys write it."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
-
-
 def _body(head: Mapping[str, Any], claims: Mapping[str, Any]) -> str:
     return ".".join(base64url(json.dumps(part, separators=(",", ":")).encode()) for part in (head, claims))
 
 
 def _number(jwk: Mapping[str, Any], part: str) -> int:
-    text = str(jwk[part])
-    return int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), "big")
+    return int.from_bytes(from_base64url(str(jwk[part])), "big")
