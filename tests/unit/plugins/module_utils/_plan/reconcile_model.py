@@ -10,12 +10,21 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import Snapshot, snapshot
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.members import Options
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.reconcile import (
+    TO_KUBERNETES,
+    TO_SLURM,
+    Plan,
+    plan,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.to_slurm import RESTARTED
 
 Raw = dict[str, Any]
 NOW = 1_800_000_000
 LONG_AGO = "2026-01-01T00:00:00Z"
 JUST_NOW = "2027-01-15T07:59:50Z"  # ten seconds before NOW
+OPTIONS: dict[str, Any] = {"cluster": "hpc/slurm", "now": NOW}
+CORDONED = "k8s: cordoned: no reason given"
 CONF = "CPUs=4 Feature=cpu Gres=gpu:h100:2 RealMemory=1000"
 
 
@@ -130,3 +139,12 @@ def _merge(target: dict[str, str], change: Any) -> None:
             target.pop(key, None)
         else:
             target[key] = value
+
+
+def planned(model: Model, *, directions: tuple[str, ...] = (TO_SLURM, TO_KUBERNETES), **options: Any) -> Plan:
+    only = options.pop("only", ())
+    return plan(model.snapshot(), Options(**{**OPTIONS, **options}), directions=directions, only=only)
+
+
+def kinds(found: Plan) -> list[tuple[str, str]]:
+    return [(action.kind, action.target) for action in found.actions]
