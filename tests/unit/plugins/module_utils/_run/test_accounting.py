@@ -16,7 +16,7 @@ import yaml
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import accounting
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, carry_out
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.client import SlurmClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.token import GivenToken
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._slurm.transport import Answer
@@ -121,13 +121,8 @@ def carried_out(check: bool = False, **options: Any) -> Run:
     defaults = {"qos": None, "accounts": None, "users": None, "groups": None, "prune": False}
     run = Run({"namespace": "slurm", "name": "hpc", **defaults, **options}, "hpc")
     run._kubernetes = object()  # type: ignore[assignment]
-    work = accounting.AccountingChange(run)
-    run.actions += work.plan()
-    if not check:
-        for batch in stages(run.actions):
-            work.act(batch)
-        work.wait()
-    assert set(work.result()) < set(yaml.safe_load(module.RETURN))
+    result = carry_out(run, accounting.AccountingChange(run), check=check)
+    assert set(result) < set(yaml.safe_load(module.RETURN))
     return run
 
 

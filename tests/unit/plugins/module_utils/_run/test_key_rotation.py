@@ -19,7 +19,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import key_rotation as planner
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import key_rotation
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.key_pods import CONTROLLER, LOGIN, WORKER, Lack
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, stages
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run, carry_out
 from ansible_collections.slurm_ops.kubernetes.plugins.modules import key_rotation as module
 
 Object = dict[str, Any]
@@ -146,13 +146,8 @@ def carried_out(cluster: Cluster, *, check: bool = False, **options: Any) -> Run
     quick = {"wait_timeout": 0, "wait_sleep": 0, "overlap": "0"}
     run = Run({**defaults, "namespace": "hpc", "name": "hpc", **quick, **options}, "hpc")
     run._kubernetes = cluster  # type: ignore[assignment]
-    work = key_rotation.KeyRotation(run)
-    run.actions += work.plan()
-    if not check:
-        for batch in stages(run.actions):
-            work.act(batch)
-        work.wait()
-    assert set(work.result()) < set(yaml.safe_load(module.RETURN))
+    result = carry_out(run, key_rotation.KeyRotation(run), check=check)
+    assert set(result) < set(yaml.safe_load(module.RETURN))
     return run
 
 
