@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -30,23 +30,23 @@ def is_ready(pod: Object) -> bool:
 
 def containers(pod: Object) -> list[Object]:
     """Return the status of each container, init containers first."""
-    status = pod.get("status") or {}
-    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    return [*((pod.get("status") or {}).get("initContainerStatuses") or ()), *_ordinary(pod)]
+
+
+def _ordinary(pod: Object) -> Sequence[Object]:
+    return (pod.get("status") or {}).get("containerStatuses") or ()
 
 
 def runs(pod: Object, container: str) -> bool:
     """Whether an ordinary container of the Pod runs, so that commands can be run in it."""
-    states = (pod.get("status") or {}).get("containerStatuses") or ()
-    return any(entry["name"] == container and "running" in (entry.get("state") or {}) for entry in states)
+    return any(entry["name"] == container and "running" in (entry.get("state") or {}) for entry in _ordinary(pod))
 
 
 def never_ran(pod: Object) -> bool:
     """Whether no container of the Pod has ever run, so that there is nothing in it to lose."""
-    status = pod.get("status") or {}
-    ordinary = status.get("containerStatuses") or ()
     return all(
         not entry.get("restartCount") and not entry.get("lastState") and set(entry.get("state") or {}) <= {"waiting"}
-        for entry in ordinary
+        for entry in _ordinary(pod)
     )
 
 
@@ -93,7 +93,7 @@ def crashed_without_probe(pod: Object) -> bool:
             int(entry.get("restartCount") or 0) > 0
             or ((entry.get("state") or {}).get("terminated") or {}).get("exitCode")
         )
-        for entry in (pod.get("status") or {}).get("containerStatuses") or ()
+        for entry in _ordinary(pod)
     )
 
 
@@ -123,8 +123,6 @@ def is_stuck(pod: Object, workload: Object, old: bool) -> bool:
     on_delete = (workload["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
     if on_delete and not never_ran(pod):
         return False
-    if any(
-        "running" in (entry.get("state") or {}) for entry in (pod.get("status") or {}).get("containerStatuses") or ()
-    ):
+    if any("running" in (entry.get("state") or {}) for entry in _ordinary(pod)):
         return False
     return revision_is_old(pod, workload) or (old and in_back_off(pod))
