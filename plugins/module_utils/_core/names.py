@@ -20,6 +20,7 @@ from .problems import Problems
 
 DOMAIN = "slurm-ops.kubernetes"
 NODE_NAME_ANNOTATION = f"{DOMAIN}/node-name"
+RESTARTED = f"{DOMAIN}/restarted-for"  # on Pod templates: for what their Pods were last replaced
 
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)

@@ -13,6 +13,7 @@ from typing import Any
 from . import names
 from .cluster import Cluster
 from .gres import gres_conf
+from .kubernetes_objects import CLUSTER, NODESET
 from .nodeset import NodeSet
 from .problems import Problems
 from .versions import probes
@@ -77,7 +78,7 @@ def worker(nodeset: NodeSet, cluster: Cluster, problems: Problems, taken: dict[s
             "kubectl.kubernetes.io/default-container": "slurmd",
             f"{DOMAIN}/restart-on": _restart_on(files_name, files),
         },
-        "selector": {key: labels[key] for key in ("app.kubernetes.io/instance", f"{DOMAIN}/nodeset")},
+        "selector": {key: labels[key] for key in ("app.kubernetes.io/instance", NODESET)},
         "volume_claim_templates": [dict(item) for item in options.volume_claim_templates],
         "files_name": files_name,
         "files": files,
@@ -181,8 +182,8 @@ def _labels(nodeset: NodeSet, cluster: Cluster) -> dict[str, str]:
         "app.kubernetes.io/component": "worker",
         "app.kubernetes.io/part-of": "slurm",
         "app.kubernetes.io/managed-by": "slurm_ops.kubernetes",
-        f"{DOMAIN}/cluster": cluster.name,
-        f"{DOMAIN}/nodeset": nodeset.name,
+        CLUSTER: cluster.name,
+        NODESET: nodeset.name,
     }
 
 
@@ -207,7 +208,7 @@ def node_selector(nodeset: NodeSet) -> dict[str, str]:
     options = nodeset.pod
     if options.node_selector or options.affinity or nodeset.kind == "replica":
         return dict(options.node_selector)
-    return {f"{DOMAIN}/nodeset": nodeset.name}
+    return {NODESET: nodeset.name}
 
 
 def _matches(node: Mapping[str, Any], selector: Mapping[str, str]) -> bool:

@@ -36,8 +36,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look
     sections,
 )
 
-# On the Pod template of slurmdbd: when its Pod was last replaced for new keys.
-RESTARTED = f"{names.DOMAIN}/restarted-for"
 # What the daemons have of the Secret, by the name of the file.
 BETWEEN_DAEMONS = (planner.SLURM_KEY, planner.SLURM_JWKS)
 ALL = (*BETWEEN_DAEMONS, planner.JWT_KEY, planner.PUBLIC)
@@ -216,7 +214,7 @@ class KeyPods:
 
     def restart_slurmdbd(self) -> None:
         """Replace its Pod by one with new keys; slurmctld keeps what it has to record meanwhile."""
-        change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED: str(time.time_ns())}}}}}
+        change = {"spec": {"template": {"metadata": {"annotations": {names.RESTARTED: str(time.time_ns())}}}}}
         self._kubernetes.patch(STATEFUL_SET, self._namespace, f"{self._cluster}-accounting", change)
 
     def _slurmdbd(self) -> Mapping[str, Any] | None:

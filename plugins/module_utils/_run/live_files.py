@@ -16,6 +16,7 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import names
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.worker import LOG_PATH
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import Finished, exec_in_pod
@@ -25,7 +26,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint imp
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
-CLUSTER = f"{names.DOMAIN}/cluster"
 LOG_CONTAINER = "log"
 LOG = f"{LOG_PATH}/slurmctld.log"
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import DOMAIN
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import Seen, Trouble
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import pods, rollout, trouble
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
@@ -138,7 +139,7 @@ class Rollout:
 
     def _nudge(self, item: Object, message: str) -> None:
         resource = self._client.resource(item["apiVersion"], item["kind"])
-        change = {"metadata": {"annotations": {"slurm-ops.kubernetes/tried-again": self._client.server_date}}}
+        change = {"metadata": {"annotations": {f"{DOMAIN}/tried-again": self._client.server_date}}}
         if self._allowed(
             "patch " + resource.group_resource,
             lambda: self._client.patch(resource, item["metadata"]["namespace"], item["metadata"]["name"], change),

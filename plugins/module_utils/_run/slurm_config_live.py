@@ -18,6 +18,7 @@ from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change, names
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
@@ -27,7 +28,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resourc
     NAMESPACE,
     POD,
 )
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import CLUSTER, ControllerPod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import ControllerPod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look import (
     CLOCKS,
     PROCESSES,
@@ -41,7 +42,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look
 # On the ConfigMap: daemons that are still to be restarted for it. A run that was interrupted leaves it to the next.
 RESTART = f"{names.DOMAIN}/restart"
 RELEASE = f"{names.DOMAIN}/release"
-RESTARTED = f"{names.DOMAIN}/restarted-for"
 _LOOK = rf"""
 cd /etc/slurm || exit 1
 printf '=== hashes\n'; for file in *; do [ ! -f "$file" ] || sha256sum "$file"; done
@@ -191,7 +191,7 @@ class ConfigPod(ControllerPod):
         """Replace the Pods of slurmrestd one after the other; returns what tells what that still lacks."""
         name = f"{self._cluster}-restapi"
         value = config_change.sha256(files[config_change.SLURM_CONF])[:16]
-        change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED: value}}}}}
+        change = {"spec": {"template": {"metadata": {"annotations": {names.RESTARTED: value}}}}}
         self._kubernetes.patch(DEPLOYMENT, self._namespace, name, change)
 
         def lacks() -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import Finished
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import live_files, slurm_config_live
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import ConfigPod
@@ -66,7 +67,7 @@ def test_nothing_but_the_files_is_left() -> None:
     ((manifest, _dry),) = kubernetes.applied
     assert manifest["metadata"]["name"] == "slurm-config"
     assert manifest["metadata"]["annotations"] == {"note": "1"}
-    assert manifest["metadata"]["labels"][live_files.CLUSTER] == "slurm"
+    assert manifest["metadata"]["labels"][CLUSTER] == "slurm"
     assert kubernetes.patches == [{"data": {"theirs": None}, "metadata": {"labels": {PART_OF: None}}}]
     pod(kubernetes).apply({"slurm.conf": "A=1\n"}, dry_run=True)
     assert len(kubernetes.patches) == 1
@@ -106,10 +107,10 @@ def test_the_topology_is_over_a_file_of_its_name() -> None:
 
 
 def test_whose_configuration_it_is() -> None:
-    ours = {"metadata": {"labels": {live_files.CLUSTER: "slurm"}}}
+    ours = {"metadata": {"labels": {CLUSTER: "slurm"}}}
     pod(Kubernetes()).require_ours(None)
     pod(Kubernetes()).require_ours(ours)
-    theirs = {"metadata": {"labels": {live_files.CLUSTER: "b"}, "managedFields": [{"manager": "helm"}]}}
+    theirs = {"metadata": {"labels": {CLUSTER: "b"}, "managedFields": [{"manager": "helm"}]}}
     with pytest.raises(OperationError, match="ConfigMap ns/slurm-config exists and was made by helm") as raised:
         pod(Kubernetes()).require_ours(theirs)
     assert raised.value.reason == "NameClash"
