@@ -79,6 +79,12 @@ options:
       - StorageClass of that volume. Empty means the default one.
     type: str
     default: ""
+  state_access_mode:
+    description:
+      - Access mode of that volume. Two slurmctld need V(ReadWriteMany).
+    type: str
+    choices: [ReadWriteOnce, ReadWriteMany, ReadWriteOncePod]
+    default: ReadWriteOnce
   state_image:
     description:
       - Image of slurmctld, for the Pod that fills the volume.
@@ -204,6 +210,11 @@ def main() -> None:
                 "replace": {"type": "bool", "default": False},
                 "state_size": {"type": "str", "default": "4Gi"},
                 "state_storage_class": {"type": "str", "default": ""},
+                "state_access_mode": {
+                    "type": "str",
+                    "choices": ["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"],
+                    "default": "ReadWriteOnce",
+                },
                 "state_image": {"type": "str", "required": True},
             }
         ),

@@ -39,6 +39,7 @@ VARIABLES: Json = {
     "slurm_home_enabled": False,
     "directory_enabled": False,
     "login_enabled": False,
+    "slurmctld_state_access_mode": "ReadWriteMany",
 }
 # A job that starts is the end of it. Each attempt gives up soon, so that the next one meets what has come back.
 _TRY = "until timeout 5 srun --nodes=1 --ntasks=1 --mem=1 --quiet date +%s.%N 2>/dev/null; do sleep 0.1; done"
@@ -64,14 +65,15 @@ class Cluster:
         self.sandbox = Path(kubeconfig).parent.name
         self._kubeconfig = kubeconfig
         self._long = ""
+        self._cordoned = ""
 
     @property
     def node(self) -> str:
         """The Node that slurmctld is on."""
         return str(self._pod(CONTROLLER)["spec"]["nodeName"])
 
-    def deploy(self) -> None:
-        """Deploy it with a job that runs for all the time."""
+    def deploy(self, controllers: int) -> None:
+        """Deploy it, or give it as many slurmctld; a job runs for all the time."""
         nodeset = {"name": "cpu", "replicas": 1, "cpus": 8, "memory": "1Gi", "node_selector": self._host("node2")}
         pinned = {
             "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_prefers("node1")]}}
@@ -80,10 +82,13 @@ class Cluster:
         with tempfile.TemporaryDirectory() as scratch:
             ansible = Ansible(self._kubeconfig, Path(scratch), "inventories/sandbox")
             variables = {**VARIABLES, "slurm_nodesets": [nodeset], "slurmctld_pod_spec": pinned, **away}
-            ansible.run_playbook("site", extra_vars=variables)
-        self._long = self.run(
-            CONTROLLER, "sbatch --parsable --chdir=/tmp --output=/dev/null --mem=1 --wrap 'sleep inf'"
-        )
+            if controllers > 1:
+                del variables["slurmctld_pod_spec"]  # each on a Node of its own
+            ansible.run_playbook("site", extra_vars={**variables, "slurm_controllers": controllers})
+        if not self._long:
+            self._long = self.run(
+                CONTROLLER, "sbatch --parsable --chdir=/tmp --output=/dev/null --mem=1 --wrap 'sleep inf'"
+            )
         self.job()
 
     def remove(self) -> None:
@@ -106,11 +111,16 @@ class Cluster:
         """Try until a job has started on the node; when it did, in seconds since 1970."""
         return float(self.run(WORKER, _TRY, timeout).split()[-1])
 
-    def until_a_job_starts(self, lose: Callable[[], object], timeout: float = 300) -> float:
+    def until_a_job_starts(
+        self, lose: Callable[[], object], mend: Callable[[], object] = lambda: None, timeout: float = 300
+    ) -> float:
         """Seconds from a loss until a job started, which the job that ran before it must have survived."""
         begun = time.time()
         lose()
-        started = self.job(timeout)
+        try:
+            started = self.job(timeout)
+        finally:
+            mend()
         state = self.run(WORKER, f"squeue -h -j {self._long} -o %T")
         if state != "RUNNING":
             raise AssertionError(f"The job that ran before is {state or 'forgotten'}")
@@ -144,6 +154,19 @@ class Cluster:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
+    def delete_for_long(self) -> None:
+        """Kill the Pod, and let its Node take no other."""
+        self._cordoned = self.node
+        self._cordon(self._cordoned, value=True)
+        self.kube.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{CONTROLLER}", {"gracePeriodSeconds": 0})
+
+    def let_it_come_back(self) -> None:
+        """The Node takes Pods again."""
+        self._cordon(self._cordoned, value=False)
+
+    def _cordon(self, node: str, *, value: bool) -> None:
+        self.kube.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": value}})
+
     def give_up_the_node(self, node: str) -> float:
         """When Kubernetes calls the Node lost, say that it will not come back; the time of that."""
         self.kube.wait(f"/api/v1/nodes/{node}", lambda found: not is_ready(found), timeout=120, what=f"{node} is lost")
@@ -159,6 +182,10 @@ def _prefers(node: str) -> Json:
 
 def losses(cluster: Cluster) -> Iterator[Loss]:
     """Each way to lose slurmctld; the Node comes last, since it does not come back."""
+    cluster.deploy(controllers=2)
+    seconds = [cluster.until_a_job_starts(cluster.delete_for_long, cluster.let_it_come_back) for _run in range(RUNS)]
+    yield Loss("the first of two, for longer", seconds, "the second waits 30 s for a sign of it (SlurmctldTimeout)")
+    cluster.deploy(controllers=1)
     for what, lose, note in (
         ("`kill -9` of slurmctld", cluster.kill, "its supervisor starts it again in the same Pod"),
         ("its Pod is deleted", cluster.delete, "the StatefulSet makes another, on the same volume"),
@@ -194,7 +221,6 @@ def table(rows: list[Loss]) -> str:
 
 def main() -> None:
     cluster = Cluster(os.environ["KUBECONFIG"])
-    cluster.deploy()
     rows = []
     try:
         for row in losses(cluster):

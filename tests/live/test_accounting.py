@@ -16,6 +16,7 @@ import yaml
 from .support.kube import Json, Kube
 from .support.playbook import CHECKOUT, PlaybookResult
 from .support.process import Completed
+from .support.samples import sandbox_slurm_conf
 
 Run = Callable[..., Json]
 Slurm = Callable[..., Completed]
@@ -290,9 +291,8 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
 @pytest.fixture(scope="module")
 def enforced(run_playbook: Callable[..., PlaybookResult], site: PlaybookResult) -> Iterator[None]:
     """slurmctld holds jobs to limits; afterwards it does not, as the sandbox has it."""
-    text = (CHECKOUT / "inventories/sandbox/group_vars/slurm_clusters/sandbox.yml").read_text(encoding="utf-8")
     conf = {
-        **yaml.safe_load(text)["slurm_conf"],
+        **sandbox_slurm_conf(),
         "AccountingStorageEnforce": ["associations", "limits", "qos"],
         "PriorityType": "priority/multifactor",
         # So that a job whose limit was raised is looked at soon.

@@ -49,7 +49,7 @@ TO_THE_END = [
 # Not the key, but another of the same kind.
 STRANGER = """
 mkdir -p /tmp/own && cd /tmp/own && cp "/keys/$1" slurm.key && chmod 600 slurm.key
-SLURM_CONF=/tmp/own/slurm.conf timeout 6 slurmd --conf-server slurm-controller:6817 -N nobody -G 2>&1
+SLURM_CONF=/tmp/own/slurm.conf timeout 6 slurmd --conf-server slurm-controller-0:6817 -N nobody -G 2>&1
 """
 
 

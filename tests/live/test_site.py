@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-import pytest
-import yaml
 
 from .support.kube import Kube
-from .support.playbook import CHECKOUT, PlaybookResult
+from .support.playbook import PlaybookResult
 from .support.process import Completed
+from .support.samples import sandbox_slurm_conf
 
 APPLYSET = "slurm_ops.kubernetes.applyset"
 CONFIG = "slurm_ops.kubernetes.slurm_config"
@@ -135,10 +132,9 @@ def test_a_changed_variable_is_one_small_diff_and_no_restart(
     kube: Kube,
     slurm: Callable[..., Completed],
     run_playbook: Callable[..., PlaybookResult],
-    sandbox_slurm_conf: dict[str, Any],
 ) -> None:
     pods = running_pods(kube)
-    changed = {"slurm_conf": {**sandbox_slurm_conf, "MinJobAge": 400}}
+    changed = {"slurm_conf": {**sandbox_slurm_conf(), "MinJobAge": 400}}
     predicted = run_playbook("site", extra_vars=changed, tags="cluster", check=True, diff=True)
     diffs = [diff for task in predicted.changed for diff in task.result["diff"]]
     assert len(diffs) == 1
@@ -154,10 +150,3 @@ def test_a_changed_variable_is_one_small_diff_and_no_restart(
 def test_a_tag_touches_its_component_only(site: PlaybookResult, run_playbook: Callable[..., PlaybookResult]) -> None:
     only = run_playbook("site", tags="slurmrestd")
     assert {task.role for task in only.tasks if task.action == APPLYSET} == {"slurm_ops.kubernetes.slurmrestd"}
-
-
-@pytest.fixture
-def sandbox_slurm_conf() -> dict[str, Any]:
-    """slurm_conf as the sandbox inventory sets it; extra variables replace it as a whole."""
-    text = (CHECKOUT / "inventories/sandbox/group_vars/slurm_clusters/sandbox.yml").read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text)["slurm_conf"])

@@ -324,13 +324,6 @@ def test_before_there_is_a_slurmctld_the_files_are_only_written(mini: MiniSlurm,
     assert steps(found) == steps(predicted)
     assert {kind for kind, _target in steps(found)} == {"write"}
     assert mini.kube.get(path)["data"] == files(mini)
-    # What a site of before has made: it would be pruned with its label, and must not.
-    label = {"applyset.kubernetes.io/part-of": "applyset-x", "slurm-ops.kubernetes/cluster": "new"}
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new-config", "labels": label}}
-    mini.kube.apply(path, {**made, "data": files(mini)}, manager="slurm_ops.kubernetes")
-    (action,) = change(files(mini), {"name": "new"})["actions"]
-    assert action["why"] == "to be pruned by no ApplySet"
-    assert "applyset.kubernetes.io/part-of" not in mini.kube.get(path)["metadata"]["labels"]
     again = change(files(mini), {"name": "new"})
     assert (again["actions"], again["api_calls"]["writes"]) == ([], 0)
     assert steps(change({}, {"name": "new", "state": "absent"})) == [("remove", "ConfigMap")]

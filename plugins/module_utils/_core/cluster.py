@@ -23,9 +23,10 @@ from .versions import Version, parse_version
 VARIABLES = {
     key: f"slurm_{key}"
     for key in (
-        "accounting", "auth_secret", "cgroup_conf", "cluster_name", "epilog", "epilog_slurmctld", "extra_files",
-        "gres_conf", "image_contract", "image_pull_policy", "image_pull_secrets", "job_submit_lua", "max_node_count",
-        "metrics", "name", "namespace", "nodes", "nodesets", "partitions", "prolog", "prolog_slurmctld", "version",
+        "accounting", "auth_secret", "cgroup_conf", "cluster_name", "controllers", "epilog", "epilog_slurmctld",
+        "extra_files", "gres_conf", "image_contract", "image_pull_policy", "image_pull_secrets", "job_submit_lua",
+        "max_node_count", "metrics", "name", "namespace", "nodes", "nodesets", "partitions", "prolog",
+        "prolog_slurmctld", "version",
     )
 } | {
     "cluster_domain": "slurm_dns_domain",
@@ -79,6 +80,7 @@ class Cluster:
     image_contract: str
     cluster_domain: str
     cluster_name: str
+    controllers: int
     max_node_count: int
     accounting: bool
     metrics: bool
@@ -105,6 +107,12 @@ class Cluster:
     def service(self, component: str) -> str:
         """Full DNS name of a component's Service."""
         return f"{self.name}-{component}.{self.namespace}.svc.{self.cluster_domain}"
+
+    @property
+    def controller_hosts(self) -> Mapping[str, str]:
+        """{host name of a slurmctld: the full DNS name of its Service}; the second waits for the end of the first."""
+        hosts = names.controller_pods(self.name)[: self.controllers]
+        return {host: self.service(host.removeprefix(f"{self.name}-")) for host in hosts}
 
 
 def parse_cluster(
@@ -145,6 +153,7 @@ def parse_cluster(
         image_contract=image_contract,
         cluster_domain=cluster_domain,
         cluster_name=cluster_name,
+        controllers=fields.integer("controllers", 1, minimum=1, maximum=names.MAX_CONTROLLERS),
         max_node_count=fields.integer("max_node_count", 1024, minimum=1, maximum=65533),
         accounting=fields.flag("accounting", True),
         metrics=fields.flag("metrics", True),

@@ -34,6 +34,7 @@ _INSTEAD = {
     "ClusterName": "cluster_name",
     "MaxNodeCount": "max_node_count",
     "PartitionName": "partitions",
+    "SlurmctldHost": "controllers",
 }
 _SCRIPT_KEYS = {
     "prolog": "Prolog",
@@ -105,7 +106,8 @@ def slurm_conf_lines(cluster: Cluster, problems: Problems) -> list[Line]:
             settings[key] = slurm_conf.union(lists[key], text, at, problems.add)
         else:
             settings[key] = text
-    lines = [Line(((key, value),)) for key, value in settings.items()]
+    lines = [Line((("SlurmctldHost", f"{host}({address})"),)) for host, address in cluster.controller_hosts.items()]
+    lines += [Line(((key, value),)) for key, value in settings.items()]
     lines += _script_lines(cluster)
     lines += records
     lines += [Line((("NodeSet", item.name), ("Feature", item.name))) for item in cluster.nodesets]
@@ -117,7 +119,6 @@ def _ours(cluster: Cluster) -> tuple[dict[str, str], dict[str, list[str]], dict[
     modern = cluster.version.at_least(25, 11)
     required = {
         "ClusterName": cluster.cluster_name,
-        "SlurmctldHost": f"{cluster.name}-controller-0({cluster.service('controller')})",
         "SlurmctldPort": "6817",
         "SlurmdPort": "6818",
         "SlurmUser": "slurm",
@@ -155,6 +156,9 @@ def _ours(cluster: Cluster) -> tuple[dict[str, str], dict[str, list[str]], dict[
         "ReturnToService": "2",
         "MailProg": "/bin/true",
     }
+    if cluster.controllers > 1:
+        # So long the second one waits for a sign of the first; Slurm's own is two minutes.
+        defaults["SlurmctldTimeout"] = "30"
     if cluster.metrics and modern:
         defaults["MetricsType"] = "metrics/openmetrics"
     if cluster.accounting:

@@ -20,6 +20,7 @@ from .problems import Problems
 
 DOMAIN = "slurm-ops.kubernetes"
 NODE_NAME_ANNOTATION = f"{DOMAIN}/node-name"
+MAX_CONTROLLERS = 2
 RESTARTED = f"{DOMAIN}/restarted-for"  # on Pod templates: for what their Pods were last replaced
 
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
@@ -133,9 +134,14 @@ def auth_secret(cluster: str, given: str | None = None) -> str:
     return given or f"{cluster}-auth"
 
 
-def controller_pod(cluster: str) -> str:
-    """The Pod of a cluster's slurmctld."""
-    return f"{cluster}-controller-0"
+def controller_pods(cluster: str) -> tuple[str, ...]:
+    """The Pods that slurmctld of a cluster may have, in the order in which they serve."""
+    return tuple(f"{cluster}-controller-{number}" for number in range(MAX_CONTROLLERS))
+
+
+def state_claim(cluster: str) -> str:
+    """The PersistentVolumeClaim of StateSaveLocation."""
+    return f"{cluster}-state"
 
 
 def natural(name: str) -> tuple[str, int, str]:

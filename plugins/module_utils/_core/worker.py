@@ -129,7 +129,7 @@ def _args(nodeset: NodeSet, cluster: Cluster) -> list[str]:
     args = [
         "-Z",
         "--conf-server",
-        f"{cluster.service('controller')}:6817",
+        ",".join(f"{address}:6817" for address in cluster.controller_hosts.values()),
         "--conf",
         f"'{nodeset.conf}'",
     ]

@@ -313,7 +313,12 @@ def _plan_refused(manifest: Object, live: Object, refused: Refused, options: Opt
         raise OperationError(
             refused.message,
             reason="Immutable",
-            hint=f"This cannot be changed in place: delete {describe(manifest)} first, or give it another name.",
+            hint="This cannot be changed in place. "
+            + (
+                "Its data would go with it: leave it as it is, or bring the data to a new one."
+                if manifest["kind"] in VOLUMES
+                else f"Delete {describe(manifest)} first, or give it another name."
+            ),
         )
     if refused.instead is None:
         fields = _fixed_fields(manifest["spec"], live["spec"])

@@ -17,7 +17,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive import Manifest
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import parse_place
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import controller_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import state_claim
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.versions import parse_version
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
@@ -81,7 +81,7 @@ class Backup:
         get, namespace, name = self._run.kubernetes.get, self._run.params["namespace"], self._run.params["name"]
         return (
             get(STATEFUL_SET, namespace, f"{name}-controller") is None
-            and get(CLAIM, namespace, f"state-{controller_pod(name)}") is None
+            and get(CLAIM, namespace, state_claim(name)) is None
         )
 
     def _look_at_old(self) -> None:

@@ -11,13 +11,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import auth_secret, controller_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import auth_secret
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.transfer import PASSWORD_FILE, Database
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import Finished, stream_in_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.arguments import ArgumentSpec
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.controllers import command_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, tool_pod
 
@@ -120,7 +122,12 @@ class Places:
             raise OperationError(
                 f"{self.database.name!r} is no name for a database.", reason="Malformed", hint="Check database_name."
             )
-        self.controller = self.reach(controller_pod(name), "slurmctld")
+
+    @cached_property
+    def controller(self) -> Reach:
+        """Where slurmctld is, or the one that serves."""
+        params = self._run.params
+        return self.reach(command_pod(self._run.kubernetes, params["namespace"], params["name"]), "slurmctld")
 
     @property
     def database_target(self) -> str:

@@ -26,6 +26,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec im
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.pods import runs
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import POD, STATEFUL_SET
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan import key_rotation as planner
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.controllers import can_be_asked, controller_pods
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look import (
     CLOCKS,
     PROCESSES,
@@ -96,6 +97,8 @@ class Seen:
 
 
 CONTROLLER = Part("slurmctld", "slurmctld", "/etc/slurm", ALL)
+# One that waits for its turn takes no part in a reconfigure.
+STANDBY = Part("slurmctld", "slurmctld", "/etc/slurm", ALL, signal="TERM")
 WORKER = Part("slurmd", "slurmd", "/etc/slurm", BETWEEN_DAEMONS)
 LOGIN = Part("sackd", "login", "/etc/slurm", BETWEEN_DAEMONS, signal="TERM")
 ACCOUNTING = Part("slurmdbd", "slurmdbd", "/etc/slurm", ALL)
@@ -117,22 +120,21 @@ class KeyPods:
         """
         found = {}
         selectors = {"app.kubernetes.io/name=slurmd": WORKER, "app.kubernetes.io/name=login": LOGIN}
-        pods = {names.controller_pod(self._cluster): CONTROLLER}
-        listed: dict[str, Mapping[str, Any]] = {}
+        controllers = {pod["metadata"]["name"]: pod for pod in self._controllers()}
+        if not controllers:
+            raise OperationError(
+                f"There is no Pod {names.controller_pods(self._cluster)[0]}, so nobody could read new keys.",
+                reason="NotRunning",
+                hint="Start slurmctld first. Without any daemon, delete them from the Secret, and site makes new ones.",
+            )
+        pods = dict.fromkeys(controllers, STANDBY) | {next(iter(controllers)): CONTROLLER}
+        listed: dict[str, Mapping[str, Any]] = dict(controllers)
         if between_daemons:
             for selector, part in selectors.items():
                 labels = f"{selector},app.kubernetes.io/instance={self._cluster}"
                 for pod in self._kubernetes.list(POD, self._namespace, labels=labels):
                     listed[pod["metadata"]["name"]] = pod
                     pods[pod["metadata"]["name"]] = part
-        controller = self._kubernetes.get(POD, self._namespace, next(iter(pods)))
-        if controller is None:
-            raise OperationError(
-                f"There is no Pod {next(iter(pods))}, so nobody could read new keys.",
-                reason="NotRunning",
-                hint="Start slurmctld first. Without any daemon, delete them from the Secret, and site makes new ones.",
-            )
-        listed[next(iter(pods))] = controller
         for name, part in pods.items():
             # One that starts later reads what the Secret holds then.
             if runs(listed[name], part.container) and not listed[name]["metadata"].get("deletionTimestamp"):
@@ -181,7 +183,8 @@ class KeyPods:
 
     def reconfigure(self) -> None:
         """Have slurmctld, and by it slurmd and sackd, start anew with the keys that they have now."""
-        name = names.controller_pod(self._cluster)
+        first, *others = self._controllers()
+        name = first["metadata"]["name"]
         ended = self._exec(name, CONTROLLER, ["scontrol", "reconfigure"], reads=False)
         if ended.rc:
             raise OperationError(
@@ -189,12 +192,16 @@ class KeyPods:
                 reason="Refused",
                 hint=f"The old keys are still good. Look at the log of Pod {name}, and run again.",
             )
+        self.ask_again({pod["metadata"]["name"]: STANDBY for pod in others if can_be_asked(pod)})
 
     def ask_again(self, pods: Mapping[str, Part]) -> None:
         """Have daemons whom slurmctld did not reach start anew by a signal."""
         for name, part in pods.items():
             numbers = " ".join(self._look(name, part).processes)
             self._exec(name, part, ["sh", "-c", _ASK, "ask", part.signal, numbers], reads=False)
+
+    def _controllers(self) -> Sequence[Mapping[str, Any]]:
+        return controller_pods(self._kubernetes, self._namespace, self._cluster)
 
     # --- slurmdbd -------------------------------------------------------------------------------------------------
 

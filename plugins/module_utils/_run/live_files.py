@@ -21,13 +21,19 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.worker 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import Finished, exec_in_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import CONFIG_MAP, POD, STATEFUL_SET
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.controllers import (
+    can_be_asked,
+    command_pod,
+    controller_pods,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER, verdict
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look import hashes
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
 LOG_CONTAINER = "log"
 LOG = f"{LOG_PATH}/slurmctld.log"
+_HASHES = "cd /etc/slurm && sha256sum *"
 
 
 class ControllerPod:
@@ -38,21 +44,37 @@ class ControllerPod:
         self._namespace = namespace
         self._cluster = cluster
         self._component = component
-        self.pod = names.controller_pod(cluster)
+        self._pod = ""
         self.config_map = f"{cluster}-{component}"
 
     def exists(self) -> bool:
         """Whether the cluster has a slurmctld, running or not."""
         return self._kubernetes.get(STATEFUL_SET, self._namespace, f"{self._cluster}-controller") is not None
 
+    @property
+    def pod(self) -> str:
+        """The name of the Pod: of two, of the one in which commands are run."""
+        if not self._pod:
+            self._pod = command_pod(self._kubernetes, self._namespace, self._cluster)
+        return self._pod
+
     def read_pod(self) -> Mapping[str, Any] | None:
         """The Pod as the API server has it."""
-        return self._kubernetes.get(POD, self._namespace, self.pod)
+        return next(iter(self._pods()), None)
 
-    def run(self, command: Sequence[str], *, reads: bool = True, timeout: float = 60.0) -> Finished:
+    def _pods(self) -> Sequence[Mapping[str, Any]]:
+        return controller_pods(self._kubernetes, self._namespace, self._cluster)
+
+    def _standby(self) -> list[str]:
+        """The Pods whose slurmctld waits for the end of the first, as far as they can be asked."""
+        found = [pod["metadata"]["name"] for pod in self._pods() if can_be_asked(pod)]
+        return [name for name in found if name != self.pod]
+
+    def run(self, command: Sequence[str], *, pod: str = "", reads: bool = True, timeout: float = 60.0) -> Finished:
         """Run a command beside slurmctld; see exec_in_pod."""
+        where = pod or self.pod
         return exec_in_pod(
-            self._kubernetes, self._namespace, self.pod, command, container=CONTAINER, timeout=timeout, reads=reads
+            self._kubernetes, self._namespace, where, command, container=CONTAINER, timeout=timeout, reads=reads
         )
 
     # --- the ConfigMap --------------------------------------------------------------------------------------------
@@ -82,19 +104,29 @@ class ControllerPod:
         made = self._kubernetes.apply(manifest, self._namespace, force=True, resource=CONFIG_MAP, dry_run=dry_run)
         # What somebody else put there is theirs, and so stays at an apply.
         extra = dict.fromkeys((made.get("data") or {}).keys() - files.keys())
-        labels = dict.fromkeys({PART_OF} & (made["metadata"].get("labels") or {}).keys())
-        if (extra or labels) and not dry_run:
-            change = {"data": extra, "metadata": {"labels": labels}}
-            self._kubernetes.patch(CONFIG_MAP, self._namespace, self.config_map, change)
+        if extra and not dry_run:
+            self._kubernetes.patch(CONFIG_MAP, self._namespace, self.config_map, {"data": extra})
 
     def remove(self) -> None:
         """Delete the ConfigMap if it is there."""
         self._kubernetes.delete(CONFIG_MAP, self._namespace, self.config_map)
 
     def nudge(self, value: str) -> None:
-        """Change an annotation of the Pod, so that the kubelet refreshes its volumes at once and not in a minute."""
+        """Change an annotation of the Pods, so that kubelets refresh their volumes at once and not in a minute."""
         change = {"metadata": {"annotations": {f"{names.DOMAIN}/{self._component}": value}}}
-        self._kubernetes.patch(POD, self._namespace, self.pod, change)
+        for name in (self.pod, *self._standby()):
+            self._kubernetes.patch(POD, self._namespace, name, change)
+
+    def standby_lacks(self, wanted: Mapping[str, str]) -> str:
+        """What a slurmctld that waits would not find if it had to serve now; empty if nothing.
+
+        ``wanted``: {file: its hash}, empty for one that is to be gone.
+        """
+        for pod in self._standby():
+            found = hashes(self.run(["sh", "-c", _HASHES], pod=pod).stdout)
+            if other := sorted(name for name, value in wanted.items() if found.get(name, "") != value):
+                return f"{', '.join(other)} in Pod {pod} not as in Pod {self.pod}"
+        return ""
 
     # --- slurmctld ------------------------------------------------------------------------------------------------
 

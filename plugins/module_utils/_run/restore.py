@@ -13,7 +13,7 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import archive, kept_objects, transfer
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.archive_place import parse_archive
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import controller_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import controller_pods, state_claim
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER, COMPONENT, WORKER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
@@ -54,7 +54,7 @@ class Restore:
         params = run.params
         self._namespace: str = params["namespace"]
         self._places = Places(run)
-        self._claim_name = f"state-{controller_pod(params['name'])}"
+        self._claim_name = state_claim(params["name"])
         self._daemons = (f"{params['name']}-controller", f"{params['name']}-accounting")
         self._found = Found()
         place, archive_name = parse_archive(params["archive"])
@@ -139,7 +139,7 @@ class Restore:
                 self._put(action)
             action.done = True
         if actions[0].kind == "stop":
-            self._await_stopped(self._found.daemons)
+            self._await_stopped()
 
     def _put(self, action: Action) -> None:
         item, client = action.subject, self._run.kubernetes
@@ -152,9 +152,11 @@ class Restore:
         gone = {key: None for key in ((live or {}).get("data") or {}) if key not in (item.get("data") or {})}
         client.patch(resource, self._namespace, name, {"data": {**gone, **(item.get("data") or {})}})
 
-    def _await_stopped(self, names: Sequence[str]) -> None:
+    def _await_stopped(self) -> None:
+        name = self._run.params["name"]
+        pods = [*controller_pods(name), f"{name}-accounting-0"]
+
         def look() -> Seen:
-            pods = [f"{name}-0" for name in names]
             left = [pod for pod in pods if self._run.kubernetes.get(POD, self._namespace, pod) is not None]
             return Seen([f"Pod {self._namespace}/{pod}" for pod in left])
 
@@ -170,10 +172,10 @@ class Restore:
             self._note(())
 
     def _new_claim(self) -> Mapping[str, Any]:
-        """The claim that the controller's StatefulSet would make, and takes when it is there."""
+        """The claim that role slurmctld would make, and takes over when it is there."""
         params = self._run.params
         spec: dict[str, Any] = {
-            "accessModes": ["ReadWriteOnce"],
+            "accessModes": [params["state_access_mode"]],
             "resources": {"requests": {"storage": params["state_size"]}},
         }
         if params["state_storage_class"]:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.names import controller_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.controllers import command_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 
 
 def scontrol(run: Run, arguments: Sequence[str], what: str, *, reason: str, hint: str) -> None:
     """Run scontrol in the controller's Pod. Raises OperationError with ``reason`` and what scontrol said."""
-    namespace, pod = run.params["namespace"], controller_pod(run.params["name"])
+    namespace = run.params["namespace"]
+    pod = command_pod(run.kubernetes, namespace, run.params["name"])
     ended = exec_in_pod(run.kubernetes, namespace, pod, ["scontrol", *arguments], container="slurmctld")
     if ended.rc:
         said = (ended.stderr or ended.stdout).strip()

@@ -23,7 +23,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.errors import ApiError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.pods import runs
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.action import Action
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._plan.manifests import PART_OF
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import CONTAINER
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
@@ -67,7 +66,6 @@ class ConfigurationChange:
         self._notes: dict[str, str] = {}  # our annotations of the files that are there
         self._pending: list[str] = []
         self._has_pod = False
-        self._in_set = False
 
     @property
     def _removed(self) -> Mapping[str, str]:
@@ -86,7 +84,6 @@ class ConfigurationChange:
             actions += self._plan_namespace()
         else:
             self._old = live.get("data") or {}
-            self._in_set = PART_OF in (live["metadata"].get("labels") or {})
             annotations = live["metadata"].get("annotations") or {}
             self._notes = {key: annotations[key] for key in (RESTART, RELEASE) if annotations.get(key)}
             self._pending_before = [daemon for daemon in self._notes.get(RESTART, "").split(",") if daemon]
@@ -186,9 +183,7 @@ class ConfigurationChange:
             )
         if actions:
             return actions
-        if self._in_set:
-            actions.append(Action(WRITE, self._pod.target, "to be pruned by no ApplySet", stage=WRITE))
-        elif self._release != self._notes.get(RELEASE, ""):
+        if self._release != self._notes.get(RELEASE, ""):
             actions.append(Action(WRITE, self._pod.target, f"to be known as for Slurm {self._release}", stage=WRITE))
         return actions
 

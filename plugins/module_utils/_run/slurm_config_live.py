@@ -115,11 +115,15 @@ class ConfigPod(ControllerPod):
             self._covered = frozenset(over.get("data") or {})
         return {name: text for name, text in files.items() if name not in (self._covered or ())}
 
+    def wanted(self, files: Mapping[str, str], removed: Mapping[str, str]) -> dict[str, str]:
+        """{file of the Pod: the hash that it should have}, empty for one that is to be gone."""
+        gone = dict.fromkeys(self.shown(removed), "")
+        return gone | {name: config_change.sha256(text) for name, text in self.shown(files).items()}
+
     def lacks(self, files: Mapping[str, str], seen: Seen, removed: Mapping[str, str]) -> list[str]:
         """Files of the Pod that are not as they should be, or still there though removed."""
-        wanted, unwanted = self.shown(files), self.shown(removed)
-        other = [name for name, text in wanted.items() if seen.hashes.get(name) != config_change.sha256(text)]
-        return sorted([*other, *(name for name in unwanted if name in seen.hashes)])
+        wanted = self.wanted(files, removed)
+        return sorted(name for name, value in wanted.items() if seen.hashes.get(name, "") != value)
 
     # --- what slurmctld has ---------------------------------------------------------------------------------------
 
@@ -171,12 +175,16 @@ class ConfigPod(ControllerPod):
     # --- restarts -------------------------------------------------------------------------------------------------
 
     def end_slurmctld(self) -> None:
-        """End slurmctld as its container would be ended: it saves its state, and its supervisor starts it anew."""
-        ended = self.run(["sh", "-c", _END], reads=False)
-        if ended.rc:
-            raise OperationError(
-                f"slurmctld in Pod {self.pod} cannot be ended: {ended.stderr.strip()}.", reason="ExecFailed"
-            )
+        """End slurmctld as its container would be ended: it saves its state, and its supervisor starts it anew.
+
+        One that waits first: it is to wait again when the other ends.
+        """
+        for pod in (*self._standby(), self.pod):
+            ended = self.run(["sh", "-c", _END], pod=pod, reads=False)
+            if ended.rc:
+                raise OperationError(
+                    f"slurmctld in Pod {pod} cannot be ended: {ended.stderr.strip()}.", reason="ExecFailed"
+                )
 
     def note_restarts(self, daemons: Sequence[str]) -> None:
         """Note on the ConfigMap which daemons are still to be restarted for it."""

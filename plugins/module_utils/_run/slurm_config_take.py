@@ -40,8 +40,9 @@ class Takeover:
         """Wait for the files in the Pod, and have slurmctld read them. Raises OperationError if it does not."""
 
         def lacks() -> str:
-            other = self._pod.lacks(files, self._pod.look(), removed)
-            return f"{', '.join(other)} in Pod {self._pod.pod} are not the new ones" if other else ""
+            if other := self._pod.lacks(files, self._pod.look(), removed):
+                return f"{', '.join(other)} in Pod {self._pod.pod} are not the new ones"
+            return self._pod.standby_lacks(self._pod.wanted(files, removed))
 
         wait_while(self._run, lacks, "Bringing the files to the controller")
         self._pod.reconfigure()

@@ -183,7 +183,9 @@ class TopologyChange:
         def look() -> str:
             found = self._controller.look().hash
             there = found == wanted if text is not None else found != unwanted
-            return "" if there else f"{self._controller.file} in Pod {self._controller.pod} is not the new one"
+            if not there:
+                return f"{self._controller.file} in Pod {self._controller.pod} is not the new one"
+            return self._controller.standby_lacks({self._controller.file: found})
 
         self._wait(look, "Bringing the file to the controller")
 

@@ -178,6 +178,7 @@ class UpgradeCheck:
         running = [pod.name for pod in pods if pod.component == component and pod.phase == "Running"]
         if not running:
             return {}
+        running.sort(key=lambda name: name != self._config.pod)
         command = ["sh", "-c", script, "look", _PLACES[component]]
         try:
             ended = exec_in_pod(

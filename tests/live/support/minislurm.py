@@ -89,11 +89,13 @@ class MiniSlurm:
         files, labels = slurm_files(self.facts), {"slurm-ops.kubernetes/cluster": NAME}
         notes = {"slurm-ops.kubernetes/release": self.version}
         self._apply(f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", labels, notes, data=files)
-        for name, port, headless in (("controller", 6817, True), ("workers", 6818, True), ("restapi", 6820, False)):
-            component = {"workers": "worker"}.get(name, name)
-            spec = {"selector": {"app.kubernetes.io/component": component}, "ports": [{"port": port}]}
-            if headless:
-                spec |= {"clusterIP": "None", "publishNotReadyAddresses": True}
+        starting = {"publishNotReadyAddresses": True}
+        for name, component, port, more in (
+            ("controller-0", "controller", 6817, starting),
+            ("workers", "worker", 6818, {**starting, "clusterIP": "None"}),
+            ("restapi", "restapi", 6820, {}),
+        ):
+            spec = {"selector": {"app.kubernetes.io/component": component}, "ports": [{"port": port}], **more}
             self._apply(f"{core}/services", "v1", "Service", f"{NAME}-{name}", spec=spec)
         features = slurm_features(self.version)
         self._workload(apps, "StatefulSet", "controller", self._controller(features))

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from .kube import Kube
+from .playbook import CHECKOUT
 
 Json = dict[str, Any]
 
@@ -22,6 +25,12 @@ CPU: Json = {
     "memory": "1Gi",
     "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}},
 }
+
+
+def sandbox_slurm_conf() -> Json:
+    """slurm_conf as the sandbox's inventory has it; an extra variable replaces it as a whole."""
+    text = (CHECKOUT / "inventories/sandbox/group_vars/slurm_clusters/sandbox.yml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(text)["slurm_conf"])
 
 
 def image_with(kube: Kube, word: str) -> str:

@@ -36,6 +36,15 @@ def settings(name: str = "slurm.conf", **more: Any) -> dict[str, Any]:
     return slurm_conf.from_lines(slurm_conf.parse(made(**more)[name]))
 
 
+def test_a_second_slurmctld() -> None:
+    two = settings(controllers=2)
+    assert two["SlurmctldHost"] == [f"slurm-controller-{n}(slurm-controller-{n}.hpc.svc.cluster.local)" for n in (0, 1)]
+    assert two["SlurmctldTimeout"] == "30"
+    assert "SlurmctldTimeout" not in settings()
+    assert settings(controllers=2, slurm_conf={"SlurmctldTimeout": 10})["SlurmctldTimeout"] == "10"
+    assert "slurm_controllers: must be from 1 to 2, is 3" in refused(controllers=3)
+
+
 def refused(**more: Any) -> str:
     problems = Problems()
     files.files(parse_cluster(cluster(**more), problems), problems)
@@ -45,8 +54,8 @@ def refused(**more: Any) -> str:
 
 def test_the_whole_file() -> None:
     assert made()["slurm.conf"].splitlines() == [
+        "SlurmctldHost=slurm-controller-0(slurm-controller-0.hpc.svc.cluster.local)",
         "ClusterName=slurm",
-        "SlurmctldHost=slurm-controller-0(slurm-controller.hpc.svc.cluster.local)",
         "SlurmctldPort=6817",
         "SlurmdPort=6818",
         "SlurmUser=slurm",
@@ -269,7 +278,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"slurm_conf": {"SlurmUser": "root"}}, "must be slurm, as the collection sets it"),
     ({"slurm_conf": {"AuthType": "auth/munge"}}, "must be auth/slurm"),
     ({"slurm_conf": {"StateSaveLocation": "/tmp"}}, "must be /var/spool/slurmctld"),
-    ({"slurm_conf": {"SlurmctldHost": ["a", "b"]}}, "must be slurm-controller-0("),
+    ({"slurm_conf": {"SlurmctldHost": ["a", "b"]}}, "cannot be set here; set slurm_controllers"),
     ({"slurm_conf": {"AuthAltParameters": "jwt_key=/x"}}, "contradicts jwt_key=/etc/slurm/jwt.key"),
     ({"slurm_conf": {"PartitionName": [{"PartitionName": "x"}]}}, "cannot be set here; set slurm_partitions"),
     ({"slurm_conf": {"MaxNodeCount": 5}}, "set slurm_max_node_count"),

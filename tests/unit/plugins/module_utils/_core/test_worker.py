@@ -40,7 +40,7 @@ def test_replica() -> None:
     assert found["args"] == [
         "-Z",
         "--conf-server",
-        "slurm-controller.hpc.svc.cluster.local:6817",
+        "slurm-controller-0.hpc.svc.cluster.local:6817",
         "--conf",
         "'Feature=cpu,x'",
     ]

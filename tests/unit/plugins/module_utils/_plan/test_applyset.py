@@ -356,7 +356,19 @@ def test_other_kinds_are_not_made_again() -> None:
     predicted = {key: Refused("spec.selector: field is immutable", "", "Immutable")}
     with pytest.raises(OperationError) as caught:
         applyset.plan(wanted, observed(live, parent=parent_of(live), predicted=predicted), OPTIONS)
-    assert "delete Deployment demo/a first" in caught.value.hint
+    assert "Delete Deployment demo/a first" in caught.value.hint
+
+
+def test_data_is_not_to_be_deleted_for_a_change() -> None:
+    wanted = wanted_of([manifest("PersistentVolumeClaim", spec={"accessModes": ["ReadWriteMany"]})])
+    (other,) = wanted_of([manifest("PersistentVolumeClaim", spec={"accessModes": ["ReadWriteOnce"]})]).values()
+    live = server(other)
+    (key,) = wanted
+    predicted = {key: Refused("spec: Forbidden: spec is immutable", "", "Immutable")}
+    with pytest.raises(OperationError) as caught:
+        applyset.plan(wanted, observed(live, parent=parent_of(live), predicted=predicted), OPTIONS)
+    assert "Its data would go with it" in caught.value.hint
+    assert "elete" not in caught.value.hint
 
 
 # --- stamps -------------------------------------------------------------------------------------------------------

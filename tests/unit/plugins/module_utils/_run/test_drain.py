@@ -320,6 +320,7 @@ def test_older_slurms_requeue_by_scontrol(slurm: Slurm, monkeypatch: pytest.Monk
         return type("Finished", (), {"rc": rc, "stdout": "", "stderr": "Access denied\n"})
 
     monkeypatch.setattr(scontrol, "exec_in_pod", exec_in_pod)
+    monkeypatch.setattr(scontrol, "command_pod", lambda *_: "slurm-controller-0")
     run, work = prepared(nodes=["w-0"], on_running_jobs="requeue", wait_timeout=0)
     if rc:
         with pytest.raises(OperationError) as caught:

@@ -15,7 +15,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec im
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import live_files, slurm_config_live
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import ConfigPod
 
-PART_OF = "applyset.kubernetes.io/part-of"
 LOOK = """\
 === hashes
 11aa  cgroup.conf
@@ -50,8 +49,7 @@ class Kubernetes:
 
     def apply(self, manifest: Any, namespace: str, *, dry_run: bool = False, **more: Any) -> Any:
         self.applied.append((manifest, dry_run))
-        labels = {**manifest["metadata"]["labels"], PART_OF: "x"}
-        return {"data": {**manifest["data"], "theirs": ""}, "metadata": {"labels": labels}}
+        return {"data": {**manifest["data"], "theirs": ""}}
 
     def patch(self, resource: Any, namespace: str, name: str, change: Any) -> None:
         self.patches.append(change)
@@ -68,7 +66,7 @@ def test_nothing_but_the_files_is_left() -> None:
     assert manifest["metadata"]["name"] == "slurm-config"
     assert manifest["metadata"]["annotations"] == {"note": "1"}
     assert manifest["metadata"]["labels"][CLUSTER] == "slurm"
-    assert kubernetes.patches == [{"data": {"theirs": None}, "metadata": {"labels": {PART_OF: None}}}]
+    assert kubernetes.patches == [{"data": {"theirs": None}}]
     pod(kubernetes).apply({"slurm.conf": "A=1\n"}, dry_run=True)
     assert len(kubernetes.patches) == 1
 

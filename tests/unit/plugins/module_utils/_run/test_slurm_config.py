@@ -67,7 +67,10 @@ class Cluster:
     def shown(self, files: Mapping[str, str]) -> dict[str, str]:
         return dict(files)
 
-    lacks = slurm_config_live.ConfigPod.lacks
+    wanted, lacks = slurm_config_live.ConfigPod.wanted, slurm_config_live.ConfigPod.lacks
+
+    def standby_lacks(self, wanted: Mapping[str, str]) -> str:
+        return ""
 
     # The Pod
     def exists(self) -> bool:

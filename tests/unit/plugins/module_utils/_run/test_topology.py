@@ -85,6 +85,9 @@ class Cluster:
             self.dead = False  # the kubelet starts it again
         return True
 
+    def standby_lacks(self, wanted: Mapping[str, str]) -> str:
+        return ""
+
     def words(self) -> Sequence[str]:
         return ["fatal: no such switch"] if self.dead else []
 
