@@ -400,9 +400,13 @@ def test_a_lost_cluster_comes_back(
     rows = cluster.run(history)
     padding = cluster.run("sha256sum /var/spool/slurmctld/padding")
 
-    # It is kept once more right before its data goes.
+    # It is kept once more right before its data goes; its schedule goes, too.
+    *_others, nightly = examples_of("backup.md")
+    run_playbook("site", tags="backup", extra_vars={**cluster.variables, **nightly})
+    assert kube.items(CRONJOBS)
     going = {**cluster.variables, **bucket[0], "destroy_data": True}
     gone = run_playbook("destroy", extra_vars=going)
+    assert kube.items(CRONJOBS) == []
     archive = gone.task("Keep the cluster in an archive").result["archive"]
     assert [claim["metadata"]["name"] for claim in kube.items(CLAIMS)] == ["archives"]
     assert kube.find(f"{SECRETS}/{NAME}-auth") is None

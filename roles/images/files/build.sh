@@ -281,9 +281,10 @@ build() {
   for version in "${versions[@]}"; do
     build_group "slurm-$version" "$version" "${slurm_targets[@]}"
   done
-  # Archives of other inputs; today's may be another checkout's.
+  # Archives of other inputs; today's may be another checkout's. Those of operator are many, and quickly made.
   list | xargs touch --no-create
-  find "$IMAGES_DIRECTORY" -maxdepth 1 \( -name '*.tar' -o -name '*.pushed' \) -mtime +0 -delete
+  find "$IMAGES_DIRECTORY" -maxdepth 1 \( -name '*.tar' -o -name '*.pushed' \) \
+    \( -mtime +0 -o -name 'operator-*' -mmin +60 \) -delete
 }
 
 case ${1:-} in
