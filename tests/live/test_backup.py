@@ -37,9 +37,10 @@ HOST_KEYS = {"ssh_host_ed25519_key": "bm90IGEgcmVhbCBvbmU="}
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+CRONJOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs"
 CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 OPERATOR = "slurm-operator"
-IMAGES = {"mariadb": "localhost/slurm-ops/mariadb:debian13", "openldap": "localhost/slurm-ops/openldap:debian13"}
+MARIADB = "localhost/slurm-ops/mariadb:debian13"
 DATABASE = f"{NAME}-database-0"
 
 
@@ -78,6 +79,28 @@ class Cluster:
     def wait_for_no_job(self) -> None:
         """Wait until no Pod that existed for a moment is left."""
         self.kube.wait(lambda: self.kube.items(JOBS), lambda jobs: not jobs, what="no Job")
+
+    def scheduled(self) -> tuple[str, str]:
+        """Run a Job of the schedule at once, as `kubectl create job --from` does: how it ended, and its Pod's log."""
+        made = self.kube.get(f"{CRONJOBS}/{NAME}-backup")
+        owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": f"{NAME}-backup", "uid": made["metadata"]["uid"]}
+        metadata = {"generateName": f"{NAME}-now-", "ownerReferences": [owner]}
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata,
+            "spec": made["spec"]["jobTemplate"]["spec"],
+        }
+        name = self.kube.create(JOBS, job)["metadata"]["name"]
+
+        def end() -> str:
+            conditions = self.kube.get(f"{JOBS}/{name}")["status"].get("conditions", ())
+            ends = [entry["type"] for entry in conditions if entry["status"] == "True"]
+            return next((end for end in ends if end in ("Complete", "Failed")), "")
+
+        ended: str = self.kube.wait(end, bool, timeout=120, what="the Job has ended")
+        [pod] = self.kube.items(PODS, labelSelector=f"job-name={name}")
+        return ended, self.kube.logs(NAMESPACE, pod["metadata"]["name"])
 
     def archives(self) -> list[str]:
         """Everything in the folder, with what a failed run would have left."""
@@ -194,7 +217,7 @@ def test_archives_in_a_claim(cluster: Cluster, run_module: Module) -> None:
         **cluster.module,
         "folder": "pvc://archives/hpc",
         "keep": 1,
-        "database_image": IMAGES["mariadb"],
+        "database_image": MARIADB,
         "impersonate_user": f"system:serviceaccount:{NAMESPACE}:{OPERATOR}",
     }
     failed = run_module("backup", options, fails=True)
@@ -213,24 +236,76 @@ def test_archives_in_a_claim(cluster: Cluster, run_module: Module) -> None:
     predicted = run_module("backup", options, check=True)
     assert told(predicted)[-2:] == [("write", predicted["archive"]), ("remove", second["archive"])]
 
-    args = {**cluster.module, "slurm_version": "26.05", "state_image": "none", "database_image": IMAGES["mariadb"]}
+    args = {**cluster.module, "slurm_version": "26.05", "state_image": "none", "database_image": MARIADB}
     del args["folder"]
     assert run_module("restore", {**args, "archive": second["archive"]}, fails=True)["reason"] == "Live"
     assert run_module("restore", {**args, "archive": first["archive"]}, fails=True)["reason"] == "NotFound"
     cluster.wait_for_no_job()
 
 
+def test_a_schedule_makes_archives_in_the_cluster(
+    cluster: Cluster, run_playbook: Playbook, run_module: Module, namespace: str
+) -> None:
+    """With the variables of the guide, but for the name of the image."""
+    kube = cluster.kube
+    nightly = examples_of("backup.md")[2]
+    assert list(nightly.pop("slurm_images")) == ["operator"]
+    assert nightly["cluster_operator_service_account"] == OPERATOR
+    folder = nightly["backup_folder"]
+
+    def site(check: bool = False, **more: str) -> tuple[list[tuple[str, str]], PlaybookResult]:
+        wanted = {**cluster.variables, **nightly, **more}
+        done = run_playbook("site", tags="backup", check=check, diff=True, extra_vars=wanted)
+        return told(done.task("Apply the schedule of backups").result), done
+
+    predicted, _run = site(check=True)
+    assert kube.items(CRONJOBS) == []
+    made, run = site()
+    assert made == predicted
+    assert [kind for kind, _target in made] == ["create"] * 4
+    assert PASSPHRASE not in run.output
+    again, run = site()
+    assert again == []
+    assert run.task("Apply the schedule of backups").result["api_calls"]["writes"] == 0
+    inventory = kube.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}-backup-inventory")
+    assert PASSPHRASE not in str(inventory)
+
+    ended, log = cluster.scheduled()
+    assert ended == "Complete", log
+    assert PASSPHRASE not in log
+    [archive] = set(re.findall(rf"{folder}/{NAME}-20\w+\.zip", log))
+    args = {key: cluster.module[key] for key in ("namespace", "name", "passphrase")}
+    args |= {"slurm_version": "26.05", "state_image": "none", "database_image": MARIADB, "archive": archive}
+    # It was read to its end, before it was seen that there is a cluster.
+    assert run_module("restore", args, check=True, fails=True)["reason"] == "Live"
+
+    site(backup_folder="pvc://elsewhere/slurm")
+    ended, log = cluster.scheduled()
+    assert ended == "Failed"
+    assert f"There is no PersistentVolumeClaim {NAMESPACE}/elsewhere" in log
+
+    # Its Pods may run where nothing is allowed that they do not need.
+    level = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    kube.patch(f"/api/v1/namespaces/{namespace}", level)
+    template = kube.get(f"{CRONJOBS}/{NAME}-backup")["spec"]["jobTemplate"]["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "backup"}, "spec": template["spec"]}
+    pod["spec"] = {**pod["spec"], "serviceAccountName": "default", "serviceAccount": "default"}
+    kube.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
+
+    gone, _run = site(backup_schedule="")
+    assert {kind for kind, _target in gone} == {"delete"}
+    assert kube.items(CRONJOBS) == []
+    assert kube.find(f"{SECRETS}/{NAME}-backup") is None
+    cluster.wait_for_no_job()
+
+
 def test_the_guide(cluster: Cluster, run_playbook: Playbook, run_module: Module, tmp_path: Path) -> None:
-    """Its commands as they stand there but for the folder, and what the API server says of its CronJob."""
-    tasks, variables, cronjob = examples_of("backup.md")
+    """Its commands as they stand there but for the folder. Those for a schedule: see the test of it."""
+    tasks, variables, _schedule = examples_of("backup.md")
     options = yaml.safe_load((CHECKOUT / "roles/backup/meta/argument_specs.yml").read_text(encoding="utf-8"))
     assert variables.keys() <= options["argument_specs"]["main"]["options"].keys()
-    cronjob["metadata"]["namespace"] = NAMESPACE
-    path = f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs?dryRun=All&fieldValidation=Strict"
-    assert cluster.kube.create(path, cronjob)["kind"] == "CronJob"
-    words = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["command"]
     command = r"ansible-playbook slurm_ops\.kubernetes\.backup -i \S+ -e backup_folder=/\S+"
-    assert len(re.findall(command, f"{text_of('backup.md')}\n{' '.join(words)}")) == 3
+    assert len(re.findall(command, text_of("backup.md"))) == 2
     given = {**cluster.variables, "backup_folder": str(tmp_path)}
     assert len(run_playbook("backup", extra_vars=given, check=True).changed) == 1
     [task] = tasks
@@ -325,9 +400,13 @@ def test_a_lost_cluster_comes_back(
     rows = cluster.run(history)
     padding = cluster.run("sha256sum /var/spool/slurmctld/padding")
 
-    # It is kept once more right before its data goes.
+    # It is kept once more right before its data goes; its schedule goes, too.
+    *_others, nightly = examples_of("backup.md")
+    run_playbook("site", tags="backup", extra_vars={**cluster.variables, **nightly})
+    assert kube.items(CRONJOBS)
     going = {**cluster.variables, **bucket[0], "destroy_data": True}
     gone = run_playbook("destroy", extra_vars=going)
+    assert kube.items(CRONJOBS) == []
     archive = gone.task("Keep the cluster in an archive").result["archive"]
     assert [claim["metadata"]["name"] for claim in kube.items(CLAIMS)] == ["archives"]
     assert kube.find(f"{SECRETS}/{NAME}-auth") is None

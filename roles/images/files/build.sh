@@ -20,21 +20,38 @@ set -euo pipefail
 umask 022
 
 context=$(dirname "$(readlink -f "$0")")
+collection=$(readlink -f "$context/../../..")
+# A checkout has the one, an installed collection the other.
+manifest=galaxy.yml
+[[ -f $collection/$manifest ]] || manifest=MANIFEST.json
 slurm_targets=(slurmctld slurmdbd slurmrestd slurmd login)
 service_targets=(mariadb openldap)
 service_tag=debian13
+operator_targets=(operator)
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# archive_of slurm-VERSION|services: its path
+# The files that this collection runs with. Not its tests and guides: a change of these is to make no image anew.
+files_of_collection() {
+  find "$manifest" COPYING README.md meta playbooks plugins roles -type f \
+    ! -name '*.pyc' ! -path 'roles/images/files/collections/*' -print0 | LC_ALL=C sort -z
+}
+
+version_of_collection() {
+  sed -nE 's/^ *"?version"?: *"?([^",]+).*/\1/p' "$collection/$manifest"
+}
+
+# archive_of slurm-VERSION|services|operator: its path
 archive_of() {
   local -A parts=(
     [slurm]="src rootfs/slurm rootfs/slurmctld rootfs/slurmd rootfs/login"
     [services]="rootfs/mariadb rootfs/openldap"
+    [operator]=""
   )
   local key
   key=$({
     # shellcheck disable=SC2086  # several names
     (cd "$context" && find Containerfile build.sh ${parts[${1%%-*}]} -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+    [[ $1 != operator ]] || (cd "$collection" && files_of_collection | xargs -0 sha256sum)
     printf '%s\n' "$(uname -m)" "$IMAGES_REGISTRY" "$IMAGES_BASE" "$IMAGES_MIRROR" "$IMAGES_APT_OPTIONS" "$IMAGES_SERIAL"
   } | sha256sum | cut -c 1-16)
   echo "$IMAGES_DIRECTORY/$1-$key.tar"
@@ -43,6 +60,7 @@ archive_of() {
 list() {
   local version
   archive_of services
+  archive_of operator
   for version in $IMAGES_VERSIONS; do
     archive_of "slurm-$version"
   done
@@ -205,7 +223,7 @@ is_missing() {
   [[ ! -f $archive ]] || [[ $IMAGES_PUSH == true && ! -f ${archive%.tar}.pushed ]]
 }
 
-# Compiler's stage and services; the other lane is Slurm's stage, which takes as long.
+# Compiler's stage, services and operator; the other lane is Slurm's stage, which takes as long.
 build_beside_slurm() {
   local version
   for version; do
@@ -214,6 +232,17 @@ build_beside_slurm() {
   if is_missing services; then
     build_group services "$service_tag" "${service_targets[@]}"
   fi
+  if is_missing operator; then
+    build_group operator "$(version_of_collection)" "${operator_targets[@]}"
+  fi
+}
+
+# A copy to build from, readable for everybody, whatever the umask of the checkout was.
+take_collection() {
+  mkdir -p "$1"
+  (cd "$collection" && files_of_collection | xargs -0 cp --parents --target-directory "$1")
+  chmod -R u=rwX,go=rX "$1"
+  collection=$1
 }
 
 build() {
@@ -228,6 +257,7 @@ build() {
   # A file that is changed now is not to give its hash to what was built before the change.
   cp -r "$context" "$TMPDIR/context"
   context=$TMPDIR/context
+  take_collection "$context/collections/ansible_collections/slurm_ops/kubernetes"
   for version in $IMAGES_VERSIONS; do
     if is_missing "slurm-$version"; then
       versions+=("$version")
@@ -251,9 +281,10 @@ build() {
   for version in "${versions[@]}"; do
     build_group "slurm-$version" "$version" "${slurm_targets[@]}"
   done
-  # Archives of other inputs; today's may be another checkout's.
+  # Archives of other inputs; today's may be another checkout's. Those of operator are many, and quickly made.
   list | xargs touch --no-create
-  find "$IMAGES_DIRECTORY" -maxdepth 1 \( -name '*.tar' -o -name '*.pushed' \) -mtime +0 -delete
+  find "$IMAGES_DIRECTORY" -maxdepth 1 \( -name '*.tar' -o -name '*.pushed' \) \
+    \( -mtime +0 -o -name 'operator-*' -mmin +60 \) -delete
 }
 
 case ${1:-} in

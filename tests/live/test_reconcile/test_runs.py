@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ import yaml
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.states import parse
 
-from ..support.guides import examples_of, text_of
+from ..support.guides import examples_of, inventory_of, text_of
 from ..support.kube import Json, Kube
-from ..support.minislurm import NAME, MiniSlurm
+from ..support.minislurm import NAME, REGISTRY, MiniSlurm
 from ..support.playbook import CHECKOUT, PlaybookResult
 from .scene import (
     CORDON_REASON,
@@ -31,6 +32,8 @@ from .scene import (
     deploy,
     kinds,
     nodes,
+    pod,
+    shown,
     state,
     wait_until_all_is_well,
 )
@@ -168,11 +171,6 @@ def test_the_guide(mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult],
     command = r"^    ansible-playbook slurm_ops\.kubernetes\.reconcile -i inventory/(.*)$"
     commands = re.findall(command, text_of("reconcile.md"), re.MULTILINE)
     assert len(commands) == 3
-    deployment = examples_of("reconcile.md")[0]
-    deployment["metadata"]["namespace"] = mini.namespace
-    path = f"/apis/apps/v1/namespaces/{mini.namespace}/deployments"
-    # The schema and what admission says of it; its image is the reader's.
-    assert mini.kube.create(f"{path}?dryRun=All&fieldValidation=Strict", deployment)["kind"] == "Deployment"
     mini.kube.patch(node2, {"metadata": {"annotations": {CORDON_REASON: "disk"}}, "spec": {"unschedulable": True}})
     for command in commands:
         given = dict(re.findall(r"-e (\w+)=(\S+)", command))
@@ -187,15 +185,16 @@ def test_the_guide(mini: MiniSlurm, run_playbook: Callable[..., PlaybookResult],
     assert all(state(mini, name).drain for name in ON_NODE2)
 
 
-def test_the_rights_of_the_guide_are_enough(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
-    """The operator's Role, and the ClusterRole that docs/guides/rbac.md shows."""
+@contextmanager
+def account(mini: MiniSlurm) -> Iterator[str]:
+    """A ServiceAccount with the operator's Role and, for the moment, the ClusterRole of docs/guides/rbac.md."""
     kube, namespace, version = mini.kube, mini.namespace, "rbac.authorization.k8s.io/v1"
     rules = yaml.safe_load((CHECKOUT / "roles/cluster/files/operator-rules.yaml").read_text(encoding="utf-8"))["rules"]
     shown_there = examples_of("rbac.md")[-1]
     assert shown_there["kind"] == "ClusterRole"
     name = f"{namespace}-{shown_there['metadata']['name']}"
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ops"}}
-    kube.apply(f"/api/v1/namespaces/{namespace}/serviceaccounts/ops", account)
+    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ops"}}
+    kube.apply(f"/api/v1/namespaces/{namespace}/serviceaccounts/ops", made)
     subject = {"kind": "ServiceAccount", "name": "ops", "namespace": namespace}
     rbac = f"/apis/{version}"
     for kind, where, own in (
@@ -207,23 +206,60 @@ def test_the_rights_of_the_guide_are_enough(mini: MiniSlurm, reconcile: Reconcil
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
         binding = {"apiVersion": version, "kind": f"{kind}Binding", "metadata": {"name": name}}
         kube.apply(f"{where}{kind.lower()}bindings/{name}", {**binding, "subjects": [subject], "roleRef": reference})
-    account_of = {"impersonate_user": f"system:serviceaccount:{namespace}:ops"}
     try:
+        yield "ops"
+    finally:
+        kube.delete(f"{rbac}/clusterroles/{name}")
+        kube.delete(f"{rbac}/clusterrolebindings/{name}")
+
+
+def test_the_rights_of_the_guide_are_enough(mini: MiniSlurm, reconcile: Reconcile, node2: str) -> None:
+    with account(mini) as name:
+        account_of = {"impersonate_user": f"system:serviceaccount:{mini.namespace}:{name}"}
         mini.client().update_nodes(ON_NODE2, state="drain", reason="burn-in")
         reconcile({**account_of, "cordon": True})
-        assert kube.get(node2)["spec"]["unschedulable"]
+        assert mini.kube.get(node2)["spec"]["unschedulable"]
         mini.client().update_nodes(ON_NODE2, state="undrain")
         mini.client().delete_nodes(["cpu-0"])
         done = reconcile({**account_of, "grace": 1})
         assert {"uncordon", "show", "restart"} == {kind for kind, _target in kinds(done)}
         assert not reconcile({**account_of, "watch": True, "duration": 2})["interruptions"]
-    finally:
-        kube.delete(f"{rbac}/clusterroles/{name}")
-        kube.delete(f"{rbac}/clusterrolebindings/{name}")
     failed = reconcile(account_of, fails=True)
     assert failed["reason"] == "Forbidden"
     mini.wait_for_nodes("cpu-0")
     wait_until_all_is_well(mini, reconcile)
+
+
+def test_the_deployment_of_the_guide(mini: MiniSlurm, tmp_path: Path) -> None:
+    """As it stands there, but for the names of image and account."""
+    kube, namespace = mini.kube, mini.namespace
+    deployment = examples_of("reconcile.md")[0]
+    name = deployment["metadata"]["name"]
+    inventory = Path(inventory_of(mini, tmp_path)).read_text(encoding="utf-8")
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "slurm-inventory"}}
+    kube.create(f"/api/v1/namespaces/{namespace}/configmaps", {**config_map, "data": {"hosts.yml": inventory}})
+    pod_spec = deployment["spec"]["template"]["spec"]
+    version = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text(encoding="utf-8"))["version"]
+    pod_spec["containers"][0]["image"] = f"{REGISTRY}/operator:{version}"
+    deployment["metadata"]["namespace"] = namespace
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+
+    def update_and_see(state: str, reasons: list[str]) -> None:
+        mini.client().update_nodes(["cpu-0"], state=state, reason="burn-in")
+        kube.wait(
+            lambda: pod(mini, "cpu-0"), lambda item: list(shown(item).values()) == reasons, what=f"{state} is shown"
+        )
+
+    with account(mini) as pod_spec["serviceAccountName"]:
+        kube.create(f"{path}?fieldValidation=Strict", deployment)
+        try:
+            update_and_see("drain", ["burn-in"])
+            update_and_see("undrain", [])
+        finally:
+            kube.delete(f"{path}/{name}")
+    there = f"/api/v1/namespaces/{namespace}/pods"
+    selector = f"app.kubernetes.io/name={name}"
+    kube.wait(lambda: kube.items(there, labelSelector=selector), lambda pods: not pods, what="its Pod is gone")
 
 
 @pytest.fixture
