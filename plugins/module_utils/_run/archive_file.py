@@ -8,10 +8,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import io
+import lzma
 import os
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -35,6 +38,13 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.sealed i
 
 CHUNK = 2**20  # bytes that are read at a time
 LARGEST_MANIFEST = 2**20
+# What zipfile, tarfile and their decompressors raise for changed bytes: by far not always BadZipFile. RuntimeError
+# (NotImplementedError is one) is a member that seems to be encrypted, or packed in an unknown way; MemoryError and
+# OverflowError a size that no file has; OSError (EINVAL) a place that no file has.
+_DAMAGES = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, LookupError,
+    ValueError, TypeError, RuntimeError, MemoryError, OverflowError,
+)  # fmt: skip
 SQL_END = b"-- Dump completed"  # the last line of mariadb-dump, and of nothing that was cut off
 
 
@@ -130,30 +140,42 @@ class Archive:
 
     def __init__(self, path: Path, passphrase: str | None, told: str = "") -> None:
         self.path = told or str(path)
+        with contextlib.ExitStack() as held:
+            with self._readable():
+                file = held.enter_context(path.open("rb"))
+            with self._whole("it is no archive, or it was cut off"):
+                self._zip = held.enter_context(zipfile.ZipFile(file))
+            with self._whole("its manifest cannot be read"):
+                if self._zip.getinfo(MANIFEST).file_size > LARGEST_MANIFEST:
+                    raise damaged(self.path, "its manifest is too large")
+                self.manifest = parse_manifest(self.path, self._zip.read(MANIFEST))
+                self._cipher = self._unseal(passphrase)
+            self._held = held.pop_all()
+
+    @contextlib.contextmanager
+    def _whole(self, what: str) -> Iterator[None]:
+        """Tell what reading a damaged file raises as that damage."""
         try:
-            self._zip = zipfile.ZipFile(path)
-        except zipfile.BadZipFile as error:
-            raise damaged(self.path, "it is no archive, or it was cut off") from error
+            with self._readable():
+                yield
+        except _DAMAGES as error:
+            # A KeyError's text is only a name.
+            why = "" if isinstance(error, KeyError) else f" ({error or type(error).__name__})"
+            raise damaged(self.path, f"{what}{why}") from error
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Tell a disk or a mount that does not give the file; an OSError that is a damage goes through."""
+        try:
+            yield
         except OSError as error:
+            if error.errno in (None, errno.EINVAL):
+                raise
             raise OperationError(
                 f"Archive {self.path} cannot be read: {error.strerror or error}.",
                 reason="Unreadable",
                 hint="Check the path.",
             ) from error
-        try:
-            if self._zip.getinfo(MANIFEST).file_size > LARGEST_MANIFEST:
-                raise damaged(self.path, "its manifest is too large")
-            self.manifest = parse_manifest(self.path, self._zip.read(MANIFEST))
-            self._cipher = self._unseal(passphrase)
-        except KeyError as error:
-            self._zip.close()
-            raise damaged(self.path, "it has no manifest") from error
-        except zipfile.BadZipFile as error:
-            self._zip.close()
-            raise damaged(self.path, str(error)) from error
-        except OperationError:
-            self._zip.close()
-            raise
 
     def _unseal(self, passphrase: str | None) -> Cipher | None:
         if self.manifest.seal is None:
@@ -170,7 +192,7 @@ class Archive:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        self._zip.close()
+        self._held.close()
 
     def check(self) -> None:
         """Read every part to its end; raises OperationError (Damaged, WrongPassphrase)."""
@@ -189,15 +211,13 @@ class Archive:
             raise damaged(self.path, f"{part.name} does not have the checksum that the manifest gives")
 
     def _content(self, name: str) -> None:
-        try:
+        with self._whole(f"{name} cannot be unpacked"):
             if name == STATE:
                 self._check_state()
             elif name == DATABASE:
                 self._check_database()
             else:
                 self.read(name)
-        except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-            raise damaged(self.path, f"{name} cannot be unpacked ({error})") from error
 
     def _check_state(self) -> None:
         with gzip.GzipFile(fileobj=self._file(STATE)) as unpacked:
@@ -230,13 +250,15 @@ class Archive:
         return io.BufferedReader(_Reader(self.chunks(name)), CHUNK)
 
     def _stored(self, name: str) -> Iterator[bytes]:
-        try:
-            with self._zip.open(name) as member:
-                while data := member.read(CHUNK):
-                    yield data
-        except (KeyError, zipfile.BadZipFile, EOFError, RuntimeError) as error:
-            # RuntimeError (NotImplementedError is one): zipfile takes it for encrypted, or packed in an unknown way.
-            raise damaged(self.path, f"{name}: {error}") from error
+        with self._whole(f"{name} cannot be read"):
+            member = self._zip.open(name)
+        with member:
+            while True:
+                with self._whole(f"{name} cannot be read"):
+                    data = member.read(CHUNK)
+                if not data:
+                    return
+                yield data
 
 
 class _Reader(io.RawIOBase):
