@@ -97,6 +97,10 @@ class MiniSlurm:
         ):
             spec = {"selector": {"app.kubernetes.io/component": component}, "ports": [{"port": port}], **more}
             self._apply(f"{core}/services", "v1", "Service", f"{NAME}-{name}", spec=spec)
+        # Where slurmctld is found, as role cluster makes it: its address stays while its Pod is replaced.
+        selector = {"statefulset.kubernetes.io/pod-name": f"{NAME}-controller-0"}
+        spec = {"publishNotReadyAddresses": True, "selector": selector, "ports": [{"port": 6817}]}
+        self._apply(f"{core}/services", "v1", "Service", f"{NAME}-controller-0", spec=spec)
         features = slurm_features(self.version)
         self._workload(apps, "StatefulSet", "controller", self._controller(features))
         self._workload(apps, "Deployment", "restapi", self._restapi(features))
