@@ -37,6 +37,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_co
     Seen,
     mounts_whole,
 )
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_restd import Restd
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_take import Takeover
 
 # Kinds of actions.
@@ -57,6 +58,7 @@ class ConfigurationChange:
         self._run = run
         self._params = run.params
         self._pod = ConfigPod(run.kubernetes, run.params["namespace"], run.params["name"])
+        self._restd = Restd(run.kubernetes, run.params["namespace"], run.params["name"])
         self._takeover = Takeover(run, self._pod)
         self._files = _checked(run.params["files"] or {}, wanted=run.params["state"] == "present")
         self._old: Mapping[str, str] | None = None
@@ -161,7 +163,11 @@ class ConfigurationChange:
         """Daemons that a reconfigure does not reach; a slurmctld that reads the files later starts anew anyway."""
         wanted = {*self._needs, *self._pending_before}
         found = [SLURMCTLD] if SLURMCTLD in wanted and can_take else []
-        return [*found, SLURMRESTD] if SLURMRESTD in wanted and self._pod.has_restd() else found
+        if SLURMRESTD not in wanted or not self._restd.exists():
+            return found
+        if SLURMRESTD not in self._needs and self._restd.has_begun_with((self._old or {}).get(SLURM_CONF, "")):
+            return found  # its Pods were made anew since, by role slurmrestd or a person
+        return [*found, SLURMRESTD]
 
     def _plan_write(self) -> list[Action]:
         """One action for each file; they are written by one call."""
@@ -223,7 +229,7 @@ class ConfigurationChange:
             actions[0].done = True  # begun is done, so that it is put back
             self._make_it_read(kind)
         else:
-            wait_while(self._run, self._pod.roll_restd(self._files), "The restart of slurmrestd")
+            wait_while(self._run, self._restd.roll(self._files), "The restart of slurmrestd")
             self._pod.note_restarts([])
         for action in actions:
             action.done = True

@@ -12,7 +12,7 @@ if, and only if, it is younger than they are.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,6 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
     CONFIG_MAP,
-    DEPLOYMENT,
     NAMESPACE,
     POD,
 )
@@ -190,23 +189,6 @@ class ConfigPod(ControllerPod):
         """Note on the ConfigMap which daemons are still to be restarted for it."""
         change = {"metadata": {"annotations": {RESTART: ",".join(daemons) or None}}}
         self._kubernetes.patch(CONFIG_MAP, self._namespace, self.config_map, change)
-
-    def has_restd(self) -> bool:
-        """Whether there is a slurmrestd."""
-        return self._kubernetes.get(DEPLOYMENT, self._namespace, f"{self._cluster}-restapi") is not None
-
-    def roll_restd(self, files: Mapping[str, str]) -> Callable[[], str]:
-        """Replace the Pods of slurmrestd one after the other; returns what tells what that still lacks."""
-        name = f"{self._cluster}-restapi"
-        value = config_change.sha256(files[config_change.SLURM_CONF])[:16]
-        change = {"spec": {"template": {"metadata": {"annotations": {names.RESTARTED: value}}}}}
-        self._kubernetes.patch(DEPLOYMENT, self._namespace, name, change)
-
-        def lacks() -> str:
-            live = self._kubernetes.get(DEPLOYMENT, self._namespace, name)
-            return rollout.missing(live) if live else ""
-
-        return lacks
 
     # --- workers --------------------------------------------------------------------------------------------------
 

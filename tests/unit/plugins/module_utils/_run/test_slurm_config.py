@@ -42,6 +42,7 @@ class Cluster:
         self.there = files is not None
         self.whole = True
         self.version = "26.05.5"
+        self.restd = Restd(self)
 
     # The ConfigMap
     def read_config_map(self) -> dict[str, Any] | None:
@@ -119,15 +120,32 @@ class Cluster:
     def cancel(self, jobs: list[int]) -> None:
         self.log.append(f"cancel {jobs}")
 
-    def has_restd(self) -> bool:
-        return True
-
-    def roll_restd(self, files: Any) -> Callable[[], str]:
-        self.log.append("roll")
-        return lambda: "nothing ever" if self.fails("roll", files) else ""
-
     def sample(self) -> list[str]:
         return []
+
+
+class Restd:
+    """slurmrestd, which reads slurm.conf when its Pods are made."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.read = (cluster.files or {}).get("slurm.conf", "")
+
+    def exists(self) -> bool:
+        return True
+
+    def has_begun_with(self, text: str) -> bool:
+        return self.read == text
+
+    def begin(self) -> None:
+        self.read = (self.cluster.files or {})["slurm.conf"]
+
+    def roll(self, files: Any) -> Callable[[], str]:
+        self.cluster.log.append("roll")
+        if self.cluster.fails("roll", files):
+            return lambda: "nothing ever"
+        self.begin()
+        return lambda: ""
 
 
 class Run:
@@ -160,6 +178,7 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
 def cluster(monkeypatch: pytest.MonkeyPatch, verdicts: list[Verdict]) -> Cluster:
     made = Cluster(OLD)
     monkeypatch.setattr(under_test, "ConfigPod", lambda *args: made)
+    monkeypatch.setattr(under_test, "Restd", lambda *args: made.restd)
     return made
 
 
@@ -247,6 +266,23 @@ def test_a_slurmrestd_that_does_not_come_up_is_left_to_the_next_run(cluster: Clu
     assert cluster.pending == "slurmrestd"
     cluster.fails = lambda at, files: False
     assert kinds(change(RESTART)[0]) == [("restart", "slurmrestd")]
+
+
+def test_a_slurmrestd_that_others_made_anew_is_not_restarted_again(cluster: Cluster) -> None:
+    """The controller's Pod could not take the files; role slurmrestd then had its own reason for new Pods."""
+    cluster.whole = False
+    change(RESTART)
+    assert (cluster.log, cluster.pending) == (["write"], "slurmrestd")
+    cluster.whole = True
+    cluster.mounted = cluster.read = dict(RESTART)
+    assert kinds(change(RESTART)[0]) == [("restart", "slurmrestd")]
+    cluster.whole, cluster.pending = False, "slurmrestd"
+    cluster.restd.begin()
+    run, result = change(RESTART)
+    assert (run.actions, result["restarts"]) == ([], [])
+    # What slurmrestd has to read anew counts, whatever it had read before.
+    cluster.whole = True
+    assert kinds(change(OLD)[0])[-1] == ("restart", "slurmrestd")
 
 
 def test_an_interrupted_run_is_finished(cluster: Cluster) -> None:
