@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 from .support.kube import Json, Kube
+from .support.minislurm import is_ready
 from .support.playbook import CHECKOUT, PlaybookResult
 from .support.process import Completed
 from .support.samples import sandbox_slurm_conf
@@ -268,6 +270,38 @@ def test_who_was_removed_can_come_back(accounting: Run, slurm: Slurm) -> None:
         "remove qos low",
     ]
     assert associations(slurm) == {}
+
+
+def test_a_database_that_goes_away_in_the_middle(kube: Kube, accounting: Run, slurm: Slurm) -> None:
+    """Accounts cannot be written, and then there is no database; the next run does the rest."""
+    pods, database = "/api/v1/namespaces/slurm/pods", "slurm-database-0"
+    uid = kube.get(f"{pods}/{database}")["metadata"]["uid"]
+
+    def sql(statement: str) -> str:
+        words = ["mariadb", "--no-defaults", "--user=mysql", "--batch", "--skip-column-names", "--execute", statement]
+        return kube.exec("slurm", database, words, container="mariadb", timeout=120).stdout
+
+    with ThreadPoolExecutor() as pool:
+        lock = pool.submit(sql, "LOCK TABLES slurm_acct_db.acct_table READ; SELECT SLEEP(100)")
+        kube.wait(lambda: sql("SHOW PROCESSLIST"), lambda text: "SLEEP(100)" in text, what="the lock")
+        run = pool.submit(accounting, SITE, fails=True)
+        kube.wait(lambda: sql("SHOW PROCESSLIST"), lambda text: "Waiting for table" in text, what="a write waits")
+        kube.delete(f"{pods}/{database}", gracePeriodSeconds=1)
+        failed = run.result()
+        lock.result()
+    assert failed["changed"] is True
+    done = [f"{action['kind']} {action['target']}" for action in failed["actions"] if action["done"]]
+    assert done == ["create qos high", "create qos low", "change qos high"]
+    assert "create account physics" in failed["remaining"]
+    kube.wait(
+        f"{pods}/{database}",
+        lambda pod: pod and is_ready(pod) and pod["metadata"]["uid"] != uid,
+        timeout=120,
+        what="the database is back",
+    )
+    again: Json = kube.wait(lambda: accounting(SITE, fails=None), lambda result: not result.get("failed"), timeout=60)
+    assert steps(again)[0] == "create account science"
+    assert accounting(SITE)["actions"] == []
 
 
 @pytest.mark.parametrize(

@@ -430,6 +430,9 @@ def test_a_lost_cluster_comes_back(
     assert failed["reason"] == "ImagePull"
     assert told(failed) == [*steps[0], steps[1][0], steps[1][2]]
     assert [action["done"] for action in failed["actions"]] == [True] * (len(failed["actions"]) - 1) + [False]
+    # Nor does it in a run that is killed while it waits.
+    with pytest.raises(AssertionError, match="not done in"):
+        run_module("restore", {**options, "parts": ["keys", "state"]}, timeout=4)
     # The next run goes on from there.
     restored = run_playbook("restore", extra_vars=wanted)
     assert [told(task.result) for task in restored.action("slurm_ops.kubernetes.restore")] == [[], steps[1][1:]]

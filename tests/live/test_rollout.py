@@ -68,10 +68,13 @@ def rollout(mini: MiniSlurm, run_module: Callable[..., Json]) -> Rollout:
 
 
 def rolling(mini: MiniSlurm, run_module: Callable[..., Json]) -> Rollout:
-    def run(nodeset: str = "cpu", *, check: bool = False, fails: bool = False, **args: Any) -> Json:
+    def run(
+        nodeset: str = "cpu", *, check: bool = False, fails: bool = False, progress: Path | None = None, **args: Any
+    ) -> Json:
         common = {"namespace": mini.namespace, "name": NAME, "nodeset": nodeset, "wait_sleep": 1}
         times = {"drain_timeout": 60, "ready_timeout": 60}
-        return run_module("nodeset_rollout", {**common, **times, **args}, check=check, fails=fails)
+        env = {"SLURM_OPS_PROGRESS": str(progress)} if progress else None
+        return run_module("nodeset_rollout", {**common, **times, **args}, check=check, fails=fails, env=env)
 
     return run
 
@@ -165,7 +168,9 @@ class Watch:
             self.looks += 1
 
 
-def test_idle_nodes_go_first_and_a_job_runs_to_its_end(mini: MiniSlurm, rollout: Rollout) -> None:
+def test_idle_nodes_go_first_and_a_job_runs_to_its_end(mini: MiniSlurm, rollout: Rollout, tmp_path: Path) -> None:
+    progress = tmp_path / "progress"
+    progress.touch()
     nothing_is_left(rollout)
     job = job_on(mini, "cpu-0", "until [ -e /tmp/over ]; do sleep 1; done")
     new_template(mini)
@@ -175,9 +180,11 @@ def test_idle_nodes_go_first_and_a_job_runs_to_its_end(mini: MiniSlurm, rollout:
     assert (predicted["changed"], predicted["api_calls"]["writes"]) == (True, 0)
     assert predicted["batches"] == [["cpu-1"], ["cpu-2"], ["cpu-0"]]
     with Watch(mini, NAMES) as watch, ThreadPoolExecutor(1) as pool:
-        run: Future[Json] = pool.submit(rollout)
+        run: Future[Json] = pool.submit(rollout, progress=progress)
         mini.kube.wait(lambda: nodes(mini)["cpu-0"]["reason"], lambda why: why == OURS, timeout=90, what="it drains")
         assert "JobState=RUNNING" in job_said(mini, job)
+        # What it waits for is told every 10 s.
+        mini.kube.wait(progress.read_text, lambda text: f"job {job} of slurm on cpu-0" in text, timeout=30)
         mini.run("touch /tmp/over", on="cpu-0")
         done = run.result(timeout=90)
     assert kinds(done) == kinds(predicted, done=False) == node_by_node("cpu-1", "cpu-2", "cpu-0")

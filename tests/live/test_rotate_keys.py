@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -235,12 +236,19 @@ def test_the_old_key_of_the_daemons_is_refused(kube: Kube, slurm: Slurm, namespa
 
 
 def test_a_daemon_that_does_not_read_holds_the_rotation_and_the_next_run_finishes_it(
-    slurm: Slurm, run_module: Run, site: PlaybookResult
+    slurm: Slurm, run_module: Run, site: PlaybookResult, tmp_path: Path
 ) -> None:
+    """A run that is killed in the middle, one that gives up, and one that ends it."""
     args = {"which": ["slurm"], "older_than": "0", "overlap": "2s", "wait_timeout": 6}
+    progress = tmp_path / "progress"
+    progress.touch()
+    told = {"SLURM_OPS_PROGRESS": str(progress)}
     slurm("pkill -STOP -x 'slurmd.*'", on=WORKER)
     try:
-        failed = run_module("key_rotation", args, fails=True)
+        with pytest.raises(AssertionError, match="not done in"):
+            run_module("key_rotation", {**args, "wait_timeout": 60}, timeout=25, env=told)
+        assert f"slurmd in Pod {WORKER} has not read its keys" in progress.read_text()
+        failed = run_module("key_rotation", {**args, "older_than": "90d"}, fails=True)
     finally:
         slurm("pkill -CONT -x 'slurmd.*'", on=WORKER)
     assert failed["reason"] == "Timeout"

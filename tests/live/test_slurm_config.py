@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,17 @@ BAD = {
     "syntax": ("what is this\n", "is not key=value"),
     "MaxNodeCount": ("MaxNodeCount=1\n", "there are 2 nodes"),
     "topology": ("PartitionName=bad Nodes=ALL Topology=nowhere\n", "opology"),
+    "node twice": ("NodeName=x State=CLOUD\nNodeName=x State=CLOUD\n", "Duplicated NodeHostName x"),
+    "partition twice": ("PartitionName=all Nodes=ALL\n", "duplicate entry for partition all"),
+    "value": ("PartitionName=bad Nodes=ALL MaxTime=ab\n", 'Bad value "ab" for MaxTime'),
+    "prolog": ("Prolog=/etc/slurm/none\n", "/etc/slurm/none is not there in Pod cpu-0"),
+    "epilog": ("Epilog=none\n", "none is no file of the configuration"),
+}
+# {file: (its text, what slurmctld says of it)}
+BAD_FILES = {
+    "cgroup.conf": ("NoSuchKey=yes\n", "NoSuchKey"),
+    "topology.yaml": ("- topology: a\n  tree: {switches: [{switch: a, children: b}]}\n", "has invalid child (b)"),
+    "acct_gather.conf": ("NoSuchKey=yes\n", "NoSuchKey"),
 }
 
 
@@ -192,7 +204,9 @@ def test_what_slurmctld_would_refuse_changes_nothing(
     before = config_map(mini)["metadata"]["resourceVersion"]
     good = files(mini)
     wrong = {what: {**good, "slurm.conf": good["slurm.conf"] + lines} for what, (lines, _words) in BAD.items()}
+    wrong |= {name: {**good, name: text} for name, (text, _words) in BAD_FILES.items()}
     wrong["Lua"] = files(mini, job_submit_lua="function (")
+    wrong["Lua without functions"] = files(mini, job_submit_lua="x = 1")
     where = {"namespace": mini.namespace, "name": NAME}
     tasks = [
         {"name": what, "slurm_ops.kubernetes.slurm_config": {**where, "files": bad}, "ignore_errors": True}
@@ -203,27 +217,41 @@ def test_what_slurmctld_would_refuse_changes_nothing(
     for what in wrong:
         failed = done.task(what).result
         assert failed["reason"] in ("Refused", "InvalidSlurmConf"), (what, failed)
-        assert BAD.get(what, ("", ""))[1] in failed["msg"], (what, failed["msg"])
+        assert (BAD | BAD_FILES).get(what, ("", ""))[1] in failed["msg"], (what, failed["msg"])
         assert (failed["changed"], failed["api_calls"]["writes"]) == (False, 0), what
     assert config_map(mini)["metadata"]["resourceVersion"] == before
 
 
+# (keys, who says it): the second slurmctld writes no job records, and slurmd's plugins are slurmd's.
+NOT_TAKEN = [
+    ({"JobCompType": "jobcomp/nonsense"}, "slurmctld"),
+    ({"ProctrackType": "proctrack/nonsense"}, "slurmd"),
+]
+
+
 def check_the_way_back(mini: MiniSlurm, change: Run) -> None:
-    """The second slurmctld writes no job records and cannot tell that this plugin is not there."""
     before, there = pod(mini), config_map(mini)["data"]
-    failed = change(files(mini, {"JobCompType": "jobcomp/nonsense"}), {"wait_timeout": 30}, fails=True)
-    assert "The old files are back" in failed["msg"], failed["msg"]
-    assert "jobcomp" in failed["msg"], failed["msg"]
-    assert not failed["changed"]
-    assert config_map(mini)["data"] == there
-    assert "JobCompType" not in mini.run("cat /etc/slurm/slurm.conf").stdout
+    for keys, who in NOT_TAKEN:
+        failed = change(files(mini, keys), {"wait_timeout": 30}, fails=True)
+        assert "The old files are back" in failed["msg"], failed["msg"]
+        assert f"{who} does not take the new files" in failed["msg"], failed["msg"]
+        assert next(iter(keys.values())).partition("/")[0] in failed["msg"], failed["msg"]
+        assert not failed["changed"]
+        assert config_map(mini)["data"] == there
+        assert "nonsense" not in mini.run("cat /etc/slurm/slurm.conf").stdout
     assert pod(mini) == before
+    mini.run("cd /tmp && srun --mem=10 -w cpu-1 true", on="cpu-1")
+    assert "nonsense" not in mini.run("cat /run/slurm/conf/slurm.conf", on="cpu-1").stdout
     mini.wait_for_nodes("cpu-1")
     assert_settled(change, files(mini))
 
 
-def test_what_slurmctld_does_not_take_is_put_back(mini: MiniSlurm, change: Run, job: str) -> None:
+def test_what_slurmctld_or_slurmd_does_not_take_is_put_back(mini: MiniSlurm, change: Run, job: str) -> None:
     check_the_way_back(mini, change)
+    failed = change({**files(mini), "plugstack.conf": "required none.so\n"}, fails=True)
+    assert "none.so" in failed["msg"]
+    assert "The old files are back" in failed["msg"]
+    mini.run("cd /tmp && srun --mem=10 -w cpu-1 true", on="cpu-1")
 
 
 def test_a_running_cluster_keeps_its_name(mini: MiniSlurm, change: Run) -> None:
@@ -252,6 +280,28 @@ def test_a_partition_with_jobs_stays_unless_they_may_end(mini: MiniSlurm, change
     assert job_state(mini, both) == "PENDING"
     mini.client().cancel_jobs([int(both)])
     assert_settled(change, files(mini))
+
+
+def test_a_run_that_is_killed_between_write_and_reconfigure_is_finished(mini: MiniSlurm, change: Run, job: str) -> None:
+    """Killed while it waits for a slurmctld that does not answer."""
+    wanted = files(mini, {"MinJobAge": 666})
+    with ThreadPoolExecutor(1) as pool:
+        before = config_map(mini)["metadata"]["resourceVersion"]
+        run = pool.submit(change, wanted, timeout=5)
+        mini.kube.wait(
+            lambda: config_map(mini)["metadata"]["resourceVersion"], lambda now: now != before, what="it is written"
+        )
+        mini.run("pkill -STOP -x slurmctld.*")
+        try:
+            with pytest.raises(AssertionError, match="not done in"):
+                run.result()
+        finally:
+            mini.run("pkill -CONT -x slurmctld.*")
+    mini.kube.wait(lambda: setting(mini, "MinJobAge"), lambda text: text.endswith("sec"), what="it answers")
+    assert {kind for kind, _target in steps(change(wanted))} <= {"reconfigure"}
+    assert setting(mini, "MinJobAge") == "666 sec"
+    assert_settled(change, wanted)
+    change(files(mini))
 
 
 def test_an_interrupted_run_is_finished(mini: MiniSlurm, change: Run) -> None:

@@ -108,13 +108,19 @@ def cluster(kube: Kube, run_playbook: Playbook, tmp_path_factory: pytest.TempPat
     kube.wait(f"/api/v1/namespaces/{NAMESPACE}", lambda found: found is None, timeout=120, what="the namespace is gone")
 
 
-def test_site_is_no_upgrade(cluster: Cluster, run_playbook: Playbook) -> None:
+@pytest.mark.parametrize("tags", [None, "slurmctld,nodeset"])
+def test_site_is_no_upgrade(cluster: Cluster, run_playbook: Playbook, tags: str | None) -> None:
+    """Nor is a part of it, which has not role cluster."""
     before = cluster.pods()
-    refused = run_playbook("site", extra_vars={**cluster.variables, "slurm_version": NEW}, fails=True)
+    refused = run_playbook("site", extra_vars={**cluster.variables, "slurm_version": NEW}, tags=tags, fails=True)
     assert refused.failed[-1].result["reason"] == "OtherRelease"
     assert "playbook upgrade" in refused.failed[-1].result["msg"]
     assert [str(task) for task in refused.changed] == []
     assert cluster.pods() == before
+    if tags:
+        same = run_playbook("site", extra_vars={**cluster.variables, "slurm_version": OLD}, tags=tags)
+        assert [str(task) for task in same.changed] == []
+        print(f"the check of a part: {same.task('Refuse another release of Slurm').seconds:.1f} s")
 
 
 @pytest.mark.parametrize(

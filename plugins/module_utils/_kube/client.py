@@ -266,11 +266,15 @@ class KubernetesClient(ApiCalls):
 
         return spread(work, items, workers)
 
-    def log_tail(self, namespace: str, pod: str, container: str, *, lines: int = 5, previous: bool = False) -> str:
-        """Return the last lines of a container's log."""
+    def log_tail(
+        self, namespace: str, pod: str, container: str, *, lines: int = 5, previous: bool = False, seconds: int = 0
+    ) -> str:
+        """Return the last lines of a container's log, of the last ``seconds`` if given."""
         query: dict[str, str | int] = {"container": container, "tailLines": lines, "limitBytes": 4096}
         if previous:
             query["previous"] = "true"
+        if seconds:
+            query["sinceSeconds"] = seconds
         path = POD.path(namespace, pod, "log")
         return str(self.request("GET", path, verb="get", target=f"log of Pod {namespace}/{pod}", query=query) or "")
 

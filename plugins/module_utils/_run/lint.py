@@ -175,11 +175,18 @@ def verdict(output: str, errors: str = "") -> Verdict:
     """The Verdict of what a slurmctld wrote."""
     accepted = PRIMARY in output and "fatal:" not in output
     said = [_STAMP.sub("", line).strip() for line in output.splitlines()]
-    words = [line for line in said if _WORD.match(line) and not _NOISE.search(line)]
-    words.sort(key=lambda line: not line.lower().startswith("fatal"))
+    words = list(words_of(said, _NOISE))
     if not accepted and not words:
-        words = [*said[-3:], *errors.splitlines()[-3:]]
-    return Verdict(accepted, tuple(_short(words)))
+        words = _short([*said[-3:], *errors.splitlines()[-3:]])
+    return Verdict(accepted, tuple(words))
+
+
+def words_of(log: Iterable[str], noise: re.Pattern[str]) -> Sequence[str]:
+    """The fatal errors of a log, then its errors and warnings, but for what is always said."""
+    said = [_STAMP.sub("", line).strip() for line in log]
+    words = [line for line in said if _WORD.match(line) and not noise.search(line)]
+    words.sort(key=lambda line: not line.lower().startswith("fatal"))
+    return _short(words)
 
 
 def _short(words: Sequence[str], limit: int = 8) -> list[str]:

@@ -154,6 +154,7 @@ class ConfigurationChange:
         losers = judge.losers(seen, why_not)
         if not why_not:
             judge.lint()
+            judge.require_programs()
         if not losers:
             return []
         lost = list(losers.values())
@@ -251,7 +252,8 @@ class ConfigurationChange:
                 return
             if not self._changes:
                 self._pod.bring(self._files)
-            self._takeover.take(self._files, self._removed)
+            begun = self._takeover.take(self._files, self._removed)
+            self._takeover.require_nodes(self._files, begun)
         except OperationError as error:
             known = self._old if self._changes else None
             told = self._takeover.put_back(error, known, self._files, self._notes)
@@ -263,9 +265,7 @@ class ConfigurationChange:
     # --- wait and tell --------------------------------------------------------------------------------------------
 
     def wait(self) -> None:
-        """See whether the nodes have got the files too, and say what is left to others."""
-        if any(action.kind == RECONFIGURE and action.done for action in self._run.actions):
-            self._takeover.check_nodes(self._files)
+        """Nothing: each step waits for its own effect. Say what is left to others."""
         for daemon, advice in _BY_OTHERS.items():
             if daemon in self._needs:
                 keys = ", ".join(self._needs[daemon])

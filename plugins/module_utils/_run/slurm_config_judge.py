@@ -16,6 +16,7 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint, node_lines
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import ConfigPod, Seen
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_nodes import Nodes
 
 CANCEL = "cancel"
 
@@ -88,6 +89,21 @@ class Judge:
                 hint=f"{NOTHING_CHANGED} Wait for the jobs or move them; or set on_running_jobs to cancel.",
             )
         return found
+
+    def require_programs(self) -> None:
+        """Raise OperationError (Refused) for a new prolog or epilog that nodes have not: each would drain at a job."""
+        new = config_change.node_programs(self._new[SLURM_CONF])
+        new -= config_change.node_programs(self._old.get(SLURM_CONF, ""))
+        absent = sorted(path for path in new if not path.startswith("/") and path not in self._new)
+        lacking = Nodes(self._run).lacking(sorted(path for path in new if path.startswith("/")))
+        wrong = [f"{path} is no file of the configuration" for path in absent]
+        wrong += [f"{path} is not there in Pod {pod}" for pod, paths in lacking.items() for path in paths]
+        if wrong:
+            raise OperationError(
+                f"Nodes would be drained by the first job, for want of a prolog or epilog: {'; '.join(wrong)}.",
+                reason="Refused",
+                hint=f"{NOTHING_CHANGED} Correct the variables, or the image of the nodes.",
+            )
 
     def lint(self) -> None:
         """Have a second slurmctld judge the new files; raises OperationError (Refused) with its words."""

@@ -19,13 +19,10 @@ from typing import Any
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change, names
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.snapshot import CLUSTER
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube import rollout
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.client import KubernetesClient
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.exec import exec_in_pod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.resources import (
     CONFIG_MAP,
     NAMESPACE,
-    POD,
 )
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import ControllerPod
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.pod_look import (
@@ -61,7 +58,6 @@ for process in /proc/[0-9]*; do
   case $(cat "$process/comm" 2>/dev/null) in slurmctld*) kill "${process#/proc/}" || exit 1 ;; esac
 done
 """
-_CACHE = "cd /run/slurm/conf && sha256sum *"
 
 Raw = Mapping[str, Any]
 
@@ -189,22 +185,6 @@ class ConfigPod(ControllerPod):
         """Note on the ConfigMap which daemons are still to be restarted for it."""
         change = {"metadata": {"annotations": {RESTART: ",".join(daemons) or None}}}
         self._kubernetes.patch(CONFIG_MAP, self._namespace, self.config_map, change)
-
-    # --- workers --------------------------------------------------------------------------------------------------
-
-    def sample(self) -> list[str]:
-        """A few worker Pods that are ready: the first, one in the middle, the last."""
-        labels = f"app.kubernetes.io/name=slurmd,app.kubernetes.io/instance={self._cluster}"
-        pods = self._kubernetes.list(POD, self._namespace, labels=labels, cached=True)
-        ready = sorted(pod["metadata"]["name"] for pod in pods if not rollout.missing(pod))
-        return sorted({ready[0], ready[len(ready) // 2], ready[-1]}) if ready else []
-
-    def cached(self, pod: str) -> Mapping[str, str]:
-        """{file: hash} of what a worker's slurmd works with."""
-        ended = exec_in_pod(
-            self._kubernetes, self._namespace, pod, ["sh", "-c", _CACHE], container="slurmd", timeout=20.0, reads=True
-        )
-        return hashes(ended.stdout)
 
 
 def mounts_whole(pod: Raw, config_map: str) -> bool:

@@ -55,7 +55,7 @@ class Restd:
         return self._read() is not None
 
     def has_begun_with(self, text: str) -> bool:
-        """Whether each Pod has this slurm.conf and a slurmrestd that began after it came; False if that is not known."""
+        """Whether each Pod has this slurm.conf and a slurmrestd that is younger; False if that is not known."""
         live = self._read()
         if live is None or rollout.missing(live):
             return False

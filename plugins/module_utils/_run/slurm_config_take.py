@@ -7,18 +7,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_change import SLURM_CONF
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.trouble import Seen
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.live_files import wait_while
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_live import ConfigPod
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import wait_until
-
-PUSHED_WITHIN = 15.0  # seconds; slurmctld sends its files to the nodes within one
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.slurm_config_nodes import Nodes
 
 Files = Mapping[str, str]
 
@@ -29,6 +27,7 @@ class Takeover:
     def __init__(self, run: Run, pod: ConfigPod) -> None:
         self._run = run
         self._pod = pod
+        self._nodes = Nodes(run)
 
     def write(self, files: Files, notes: Mapping[str, str], *, bring: bool) -> None:
         """Write the ConfigMap with these annotations, and bring its files into the Pod if there is one."""
@@ -36,8 +35,11 @@ class Takeover:
         if bring:
             self._pod.bring(files)
 
-    def take(self, files: Files, removed: Files) -> None:
-        """Wait for the files in the Pod, and have slurmctld read them. Raises OperationError if it does not."""
+    def take(self, files: Files, removed: Files) -> float:
+        """Wait for the files in the Pod, and have slurmctld read them. Raises OperationError if it does not.
+
+        Returns when that began, for require_nodes.
+        """
 
         def lacks() -> str:
             if other := self._pod.lacks(files, self._pod.look(), removed):
@@ -45,8 +47,14 @@ class Takeover:
             return self._pod.standby_lacks(self._pod.wanted(files, removed))
 
         wait_while(self._run, lacks, "Bringing the files to the controller")
+        begun = time.monotonic()
         self._pod.reconfigure()
         wait_while(self._run, lambda: self._not_taken(files), "Reading the new files")
+        return begun
+
+    def require_nodes(self, files: Files, begun: float) -> None:
+        """Wait until a few nodes have the files too. Raises OperationError if slurmd takes them on none of these."""
+        self._nodes.require_taken(self._pod.wanted(files, {}), begun)
 
     def restart(self, files: Files) -> None:
         """End slurmctld, which its supervisor starts anew; jobs go on meanwhile."""
@@ -107,26 +115,3 @@ class Takeover:
             return self._pod.look().answers
         except OperationError:
             return False
-
-    def check_nodes(self, files: Files) -> None:
-        """See on a few nodes whether slurmd has got the files too; warn of those that have not."""
-        wanted = {name: config_change.sha256(text) for name, text in self._pod.shown(files).items()}
-
-        def behind(pod: str) -> str:
-            try:
-                cached = self._pod.cached(pod)
-            except OperationError:
-                return ""  # a Pod that has just gone
-            other = sorted(name for name, value in cached.items() if wanted.get(name, value) != value)
-            return f"{pod} ({', '.join(other)})" if other else ""
-
-        pods = self._pod.sample()
-        try:
-            wait_until(
-                lambda: Seen([found for found in map(behind, pods) if found]),
-                "Sending the files to the nodes",
-                timeout=PUSHED_WITHIN,
-                interval=1.0,
-            )
-        except OperationError as error:
-            self._run.warn(f"Nodes work with old files: {', '.join(error.remaining)}. They ask again when they start.")

@@ -13,7 +13,11 @@ import pytest
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config as under_test
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import slurm_config_judge, slurm_config_live
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run import (
+    slurm_config_judge,
+    slurm_config_live,
+    slurm_config_take,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import Verdict
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import stages
 
@@ -120,8 +124,13 @@ class Cluster:
     def cancel(self, jobs: list[int]) -> None:
         self.log.append(f"cancel {jobs}")
 
-    def sample(self) -> list[str]:
-        return []
+    # The nodes
+    def lacking(self, paths: Sequence[str]) -> dict[str, list[str]]:
+        return {"n1": ["/none"]} if "/none" in paths else {}
+
+    def require_taken(self, wanted: Mapping[str, str], begun: float) -> None:
+        if self.fails("nodes", self.mounted):
+            raise OperationError("slurmd does not take the new files (n1: error).", reason="Refused")
 
 
 class Restd:
@@ -179,6 +188,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch, verdicts: list[Verdict]) -> Cluster
     made = Cluster(OLD)
     monkeypatch.setattr(under_test, "ConfigPod", lambda *args: made)
     monkeypatch.setattr(under_test, "Restd", lambda *args: made.restd)
+    monkeypatch.setattr(slurm_config_take, "Nodes", lambda run: made)
+    monkeypatch.setattr(slurm_config_judge, "Nodes", lambda run: made)
     return made
 
 
@@ -237,6 +248,7 @@ def test_a_restart_may_be_left_to_later(cluster: Cluster) -> None:
     ("files", "step", "log"),
     [
         (NEW, "reconfigure", ["write", "reconfigure", "write", "reconfigure"]),
+        (NEW, "nodes", ["write", "reconfigure", "write", "reconfigure"]),
         (RESTART, "begin", ["write", "reconfigure", "end", "write"]),
     ],
 )
@@ -321,6 +333,8 @@ def test_jobs_in_the_way(cluster: Cluster, on_running_jobs: str) -> None:
         ({"slurm.conf": "ClusterName=b\nMinJobAge=1\nPartitionName=a Nodes=ALL\n"}, "NotPossible", "another name"),
         ({**OLD, "slurm.conf": "MaxNodeCount=1\nPartitionName=a Nodes=ALL\n"}, "Refused", "there are 2 nodes"),
         ({**OLD, "slurm.conf": "nonsense\n"}, "InvalidSlurmConf", "slurm.conf: Line 1"),
+        ({"slurm.conf": OLD["slurm.conf"] + "Prolog=a,/b*\nPrologFlags=X\n"}, "Refused", "a is no file of the config"),
+        ({"slurm.conf": OLD["slurm.conf"] + "Epilog=/none\n"}, "Refused", "/none is not there in Pod n1"),
         ({"gres.conf": ""}, "InvalidVariables", "no slurm.conf"),
         ({**OLD, "x": 3}, "InvalidVariables", "not text: x"),
     ],
