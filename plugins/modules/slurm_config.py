@@ -16,8 +16,8 @@ description:
   - Makes the files in C(/etc/slurm) of slurmctld, which hands them to the nodes and login Pods, what they should be.
     They are the ConfigMap C(<name>-config).
   - Where a slurmctld runs, a second one in its Pod judges the files first. Then they are written, brought into the Pod
-    at once, and read by a reconfigure, which running jobs do not notice. When slurmctld does not take them, the old
-    ones come back, and the error tells what slurmctld said.
+    at once, and read by a reconfigure, which running jobs do not notice. When slurmctld, or slurmd on a
+    few nodes, does not take them, the old ones come back, and the error tells what it said.
   - Restarts what a reconfigure does not reach, and only that. slurmctld when a port or the authentication changes,
     slurmrestd when something changes that it read at its start. Daemons with jobs or sessions are named and not
     restarted.

@@ -175,8 +175,11 @@ def test_a_full_disk_leaves_no_archive(cluster: Cluster, run_module: Module, tmp
     assert failed["changed"] is False
 
 
-def test_a_database_that_goes_away_in_the_middle_leaves_no_archive(cluster: Cluster, run_module: Module) -> None:
-    kube = cluster.kube
+def test_a_database_that_goes_away_in_the_middle_leaves_no_archive(
+    cluster: Cluster, run_module: Module, tmp_path: Path
+) -> None:
+    kube, progress = cluster.kube, tmp_path / "progress"
+    progress.touch()
     there = cluster.archives()
     second = {**cluster.module, "archive_name": "second"}
     uid = kube.get(f"{PODS}/{DATABASE}")["metadata"]["uid"]
@@ -186,7 +189,11 @@ def test_a_database_that_goes_away_in_the_middle_leaves_no_archive(cluster: Clus
         kube.wait(lambda: cluster.sql("SHOW PROCESSLIST"), lambda text: "SLEEP(120)" in text, what="the lock")
         # A run that is killed leaves what nobody takes for an archive, and is in no other run's way.
         with pytest.raises(AssertionError, match="not done in"):
-            run_module("backup", second, timeout=12)
+            run_module("backup", second, timeout=12, env={"SLURM_OPS_PROGRESS": str(progress)})
+        assert progress.read_text().splitlines() == [
+            f"{NAME}: copying the state of slurmctld",
+            f"{NAME}: copying database slurm_acct_db of Pod {NAMESPACE}/{DATABASE}",
+        ]
         assert cluster.archives() == sorted([".second.zip.part", *there])
         backup = pool.submit(run_module, "backup", second, fails=True)
         kube.wait(
@@ -392,7 +399,7 @@ def test_data_goes_only_when_it_was_kept(cluster: Cluster, run_playbook: Playboo
 
 
 def test_a_lost_cluster_comes_back(
-    cluster: Cluster, run_playbook: Playbook, run_module: Module, bucket: tuple[Json, Minio]
+    cluster: Cluster, run_playbook: Playbook, run_module: Module, bucket: tuple[Json, Minio], tmp_path: Path
 ) -> None:
     kube, jobs, keys = cluster.kube, cluster.jobs, cluster.keys()
     history = "sacct -n -X -P -a -S now-1hour -o JobID,State | sort"
@@ -431,8 +438,12 @@ def test_a_lost_cluster_comes_back(
     assert told(failed) == [*steps[0], steps[1][0], steps[1][2]]
     assert [action["done"] for action in failed["actions"]] == [True] * (len(failed["actions"]) - 1) + [False]
     # Nor does it in a run that is killed while it waits.
+    progress = tmp_path / "progress"
+    progress.touch()
+    env = {"SLURM_OPS_PROGRESS": str(progress)}
     with pytest.raises(AssertionError, match="not done in"):
-        run_module("restore", {**options, "parts": ["keys", "state"]}, timeout=4)
+        run_module("restore", {**options, "parts": ["keys", "state"]}, timeout=4, env=env)
+    assert progress.read_text() == f"{NAME}: loading {steps[1][2][1]}\n"
     # The next run goes on from there.
     restored = run_playbook("restore", extra_vars=wanted)
     assert [told(task.result) for task in restored.action("slurm_ops.kubernetes.restore")] == [[], steps[1][1:]]

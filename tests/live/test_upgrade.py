@@ -123,6 +123,26 @@ def test_site_is_no_upgrade(cluster: Cluster, run_playbook: Playbook, tags: str 
         print(f"the check of a part: {same.task('Refuse another release of Slurm').seconds:.1f} s")
 
 
+def test_a_database_that_is_down_is_known_before_anything_is_touched(cluster: Cluster, run_module: Module) -> None:
+    database = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/{NAME}-database"
+    before, files = cluster.pods(), cluster.kube.get(CONFIG)["data"]
+
+    def scale(replicas: int) -> None:
+        cluster.kube.patch(database, {"spec": {"replicas": replicas}})
+        pod = f"{PODS}/{NAME}-database-0"
+        cluster.kube.wait(pod, lambda found: is_ready(found) if replicas else found is None, timeout=120, what="it")
+
+    scale(0)
+    args = {"namespace": NAMESPACE, "name": NAME, "files": files, "slurm_version": NEW, "images": IMAGES}
+    refused = run_module("upgrade_check", args, fails=True)
+    scale(1)
+    assert refused["reason"] == "NotReady"
+    assert "the database does not run" in refused["msg"]
+    away = {f"{NAME}-database-0"}
+    assert cluster.pods().keys() == before.keys()
+    assert {name: uid for name, uid in cluster.pods().items() if name not in away}.items() <= before.items()
+
+
 @pytest.mark.parametrize(
     ("options", "reason", "why"),
     [

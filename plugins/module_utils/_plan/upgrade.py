@@ -75,6 +75,7 @@ class Picture:
     wanted: Version
     parts: Sequence[Part]
     rooms: Sequence[Room] = ()
+    database_away: bool = False  # the cluster has one of its own, and it does not run
     jobs: int = 0
     files_release: str = ""
     login_by_hand: bool = False
@@ -121,6 +122,8 @@ def plan_upgrade(picture: Picture) -> Upgrade:
     untouched = all(release.pair < picture.wanted.pair for release in touched)
     problems = [line for part in parts for line in _problems(part, picture.wanted)]
     problems += _absent(parts, untouched) if going else []
+    if picture.database_away and any(step.kind == SLURMDBD for step in steps):
+        problems.append("the database does not run, so slurmdbd could not convert it; mend it first")
     problems += _cramped(picture.rooms) if any(step.kind in KEEPERS for step in steps) else []
     notes = _notes(parts, picture, steps, oldest) if going else []
     return Upgrade(steps, problems, notes, oldest, untouched)

@@ -128,6 +128,7 @@ class UpgradeCheck:
                 *_rooms("the volume of StateSaveLocation", controller.get("room", "")),
                 *_rooms("the volume of the database", database.get("room", "")),
             ],
+            database_away=not database and any(item.component == "database" for item in both.workloads),
             jobs=len(controller.get("jobs", "").split()),
             files_release=str((live["metadata"].get("annotations") or {}).get(RELEASE, "")),
             login_by_hand=any(_is_login_by_hand(item) for item in workloads),

@@ -118,6 +118,13 @@ def test_a_full_volume_stands_in_the_way_of_a_conversion_only() -> None:
     assert plan(converted, rooms=rooms).problems == []
 
 
+def test_a_database_that_is_down_stands_in_the_way_of_slurmdbd_only() -> None:
+    assert plan(cluster(), database_away=True).problems == [
+        "the database does not run, so slurmdbd could not convert it; mend it first"
+    ]
+    assert plan(cluster(slurmdbd=NEW), database_away=True).problems == []
+
+
 def test_a_slurmctld_that_crashes_in_the_middle_is_what_the_next_run_mends() -> None:
     upgrade = plan(cluster(slurmdbd=NEW, slurmctld=""))
     assert upgrade.problems == []
