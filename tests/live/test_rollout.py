@@ -45,6 +45,8 @@ def deployed(kube: Kube, kubeconfig: str, namespace: str, version: str, replicas
     made.deploy()
     machines = [f"m-{item['metadata']['name']}" for item in kube.items("/api/v1/nodes")]
     made.wait_for_nodes(*NAMES[:replicas], *machines)
+    # A node may be idle before its Pod's readiness was looked at.
+    kube.wait(lambda: pods(made), lambda found: all(map(is_ready, found.values())), timeout=60, what="ready Pods")
     yield made
     kube.delete(f"/api/v1/namespaces/{made.namespace}")
 
