@@ -444,10 +444,8 @@ def test_a_lost_cluster_comes_back(
     with pytest.raises(AssertionError, match="not done in"):
         run_module("restore", {**options, "parts": ["keys", "state"]}, timeout=4, env=env)
     assert progress.read_text() == f"{NAME}: loading {steps[1][2][1]}\n"
-    # What it leaves behind ends by itself; the next run goes on from there and need not wait for that.
-    [job] = kube.items(JOBS)
-    assert 0 < job["spec"]["activeDeadlineSeconds"] <= 600
-    kube.delete(f"{JOBS}/{job['metadata']['name']}", propagationPolicy="Background")
+    # The next run goes on from there, and takes away what that one left.
+    assert len(kube.items(JOBS)) == 1
     restored = run_playbook("restore", extra_vars=wanted)
     assert [told(task.result) for task in restored.action("slurm_ops.kubernetes.restore")] == [[], steps[1][1:]]
     cluster.wait_for_no_job()

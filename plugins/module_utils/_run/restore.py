@@ -40,7 +40,12 @@ from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.archive_store import store_of
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.data_places import Places, require
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.module import Run
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import CONTAINER, SLURM_USER, tool_pod
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.tool_pod import (
+    CONTAINER,
+    SLURM_USER,
+    end_left,
+    tool_pod,
+)
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.wait import Seen, wait_until
 
 STOPPED = {resource.kind: resource for resource in (STATEFUL_SET, DAEMON_SET)}
@@ -228,6 +233,7 @@ class Restore:
         volumes = [{"name": "state", "persistentVolumeClaim": {"claimName": self._claim_name}}]
         mounts = [{"name": "state", "mountPath": transfer.STATE_FOLDER}]
         timeout = params["wait_timeout"]
+        end_left(self._run, "state")
         with (
             self._open() as given,
             tool_pod(self._run, "state", params["state_image"], SLURM_USER, volumes, mounts, timeout) as pod,

@@ -10,6 +10,7 @@ It is made by a Job, which ends by itself, whatever becomes of the run that made
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -55,6 +56,15 @@ def tool_pod(
         # What went wrong before is what is to be told; the Job ends by itself in any case.
         with suppress(OperationError):
             run.kubernetes.delete(JOB, namespace, name, uid=uid)
+
+
+def end_left(run: Run, stem: str) -> None:
+    """Take away what killed runs for this cluster left: a Pod holds its volume until its time is over."""
+    namespace = run.params["namespace"]
+    ours = re.compile(rf"{re.escape(run.params['name'])}-{stem}-[a-z0-9]+")
+    for job in run.kubernetes.list(JOB, namespace, labels=f"{DOMAIN}/tool={stem}"):
+        if ours.fullmatch(job["metadata"]["name"]):
+            run.kubernetes.delete(JOB, namespace, job["metadata"]["name"], uid=job["metadata"]["uid"])
 
 
 def _wait(run: Run, namespace: str, job: str, timeout: float) -> str:
