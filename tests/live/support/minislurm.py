@@ -89,6 +89,7 @@ class MiniSlurm:
         files, labels = slurm_files(self.facts), {"slurm-ops.kubernetes/cluster": NAME}
         notes = {"slurm-ops.kubernetes/release": self.version}
         self._apply(f"{core}/configmaps", "v1", "ConfigMap", f"{NAME}-config", labels, notes, data=files)
+        # As the roles make them; that of slurmctld stays while its Pod is replaced.
         starting = {"publishNotReadyAddresses": True}
         for name, component, port, more in (
             ("controller-0", "controller", 6817, starting),
@@ -97,10 +98,6 @@ class MiniSlurm:
         ):
             spec = {"selector": {"app.kubernetes.io/component": component}, "ports": [{"port": port}], **more}
             self._apply(f"{core}/services", "v1", "Service", f"{NAME}-{name}", spec=spec)
-        # Where slurmctld is found, as role cluster makes it: its address stays while its Pod is replaced.
-        selector = {"statefulset.kubernetes.io/pod-name": f"{NAME}-controller-0"}
-        spec = {"publishNotReadyAddresses": True, "selector": selector, "ports": [{"port": 6817}]}
-        self._apply(f"{core}/services", "v1", "Service", f"{NAME}-controller-0", spec=spec)
         features = slurm_features(self.version)
         self._workload(apps, "StatefulSet", "controller", self._controller(features))
         self._workload(apps, "Deployment", "restapi", self._restapi(features))
