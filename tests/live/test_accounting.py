@@ -308,7 +308,7 @@ def test_a_database_that_goes_away_in_the_middle(kube: Kube, accounting: Run, sl
     ("args", "words"),
     [
         ({"accounts": [{"name": "a", "parent": "nowhere", "qos": ["hihg"]}]}, ["account nowhere", "QOS hihg"]),
-        ({"accounts": [{"name": "a", "limits": {"grp_tres": {"gres/gpu": 1}}}]}, ["TRES gres/gpu", "limits.grp_tres"]),
+        ({"accounts": [{"name": "a", "limits": {"grp_tres": {"gres/nic": 1}}}]}, ["TRES gres/nic", "limits.grp_tres"]),
         ({"users": [{"name": "Alice", "accounts": ["root"]}]}, ["users[0].name", "lower case"]),
     ],
     ids=["names", "tres", "case"],
