@@ -32,6 +32,7 @@ NAMESPACE, NAME = "bench-recovery", "rec"
 CONTROLLER, WORKER = f"{NAME}-controller-0", "cpu-0"
 RUNS = 3
 PAUSE = 15.0  # seconds between two losses: a process that served so long does not crash again and again
+DYING = 3.0  # seconds in which a Pod that is no more in the API may still start a job
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
 VARIABLES: Json = {
     "slurm_namespace": NAMESPACE,
@@ -159,6 +160,7 @@ class Cluster:
         self._cordoned = self.node
         self._cordon(self._cordoned, value=True)
         self.kube.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{CONTROLLER}", {"gracePeriodSeconds": 0})
+        time.sleep(DYING)
 
     def let_it_come_back(self) -> None:
         """The Node takes Pods again."""
@@ -183,8 +185,11 @@ def _prefers(node: str) -> Json:
 def losses(cluster: Cluster) -> Iterator[Loss]:
     """Each way to lose slurmctld; the Node comes last, since it does not come back."""
     cluster.deploy(controllers=2)
-    seconds = [cluster.until_a_job_starts(cluster.delete_for_long, cluster.let_it_come_back) for _run in range(RUNS)]
-    yield Loss("the first of two, for longer", seconds, "the second waits 30 s for a sign of it (SlurmctldTimeout)")
+    longer = []
+    for _run in range(RUNS):
+        longer.append(cluster.until_a_job_starts(cluster.delete_for_long, cluster.let_it_come_back))
+        time.sleep(PAUSE)
+    yield Loss("the first of two, for longer", longer, "the second waits 30 s for a sign of it (SlurmctldTimeout)")
     cluster.deploy(controllers=1)
     for what, lose, note in (
         ("`kill -9` of slurmctld", cluster.kill, "its supervisor starts it again in the same Pod"),

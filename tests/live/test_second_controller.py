@@ -182,3 +182,11 @@ def test_a_volume_for_one_is_left_alone(two: Cluster, run_playbook: Playbook) ->
     wrong = {**two.variables, "slurm_controllers": 1}
     refused = run_playbook("site", extra_vars=wrong, tags="slurmctld", fails=True).failed[-1]
     assert "Its data would go with it" in refused.result["msg"]
+
+
+def test_the_second_goes_again(two: Cluster, kube: Kube, run_playbook: Playbook) -> None:
+    one = {**two.variables, "slurm_controllers": 1, "slurmctld_state_access_mode": "ReadWriteMany"}
+    run_playbook("site", extra_vars=one)
+    assert kube.find(f"{PODS}/{SECOND}") is None
+    two.a_job_starts(within=30)
+    assert run_playbook("site", extra_vars=one).changed == []
