@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fixtures of the live tests: a real Kubernetes, real Ansible runs, and real Slurm on it.
 
-A test that finds no cluster fails; it is never skipped.
+A test that finds no cluster fails; it is never skipped. Several of pytest's workers may share the tests, each with a
+cluster of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 import secrets
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 from .support.kube import Kube
 from .support.playbook import Ansible, PlaybookResult
 from .support.process import Completed
+from .support.turn import turn
 
 # Ended from outside, the tests still end what they started and remove what they made.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -28,12 +30,26 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 _RUN = "slurm-ops.kubernetes/live-tests"  # label of the namespaces that this run made
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "alone: measures time, so that no other worker runs a test meanwhile")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    with turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
 @pytest.fixture(scope="session")
-def kubeconfig() -> str:
-    """Path of the kubeconfig in use; `make live` starts the sandbox and names its own."""
-    path = os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG")
-    if not path:
+def kubeconfig(worker_id: str) -> str:
+    """Path of the kubeconfig in use; `make live` starts the sandboxes and names one for each of pytest's workers."""
+    paths = os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG")
+    if not paths:
         pytest.fail("Neither KUBECONFIG nor K8S_AUTH_KUBECONFIG names a cluster. Run the live tests with: make live")
+    number = 0 if worker_id == "master" else int(worker_id.removeprefix("gw"))
+    if number >= len(paths.split(os.pathsep)):
+        pytest.fail(f"Worker {worker_id} has no cluster: KUBECONFIG or K8S_AUTH_KUBECONFIG must list one for each.")
+    path = paths.split(os.pathsep)[number]
     if not Path(path).is_file():
         pytest.fail(f"There is no kubeconfig at {path}. Start the sandbox with: make sandbox")
     return str(Path(path).resolve())

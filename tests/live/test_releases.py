@@ -65,6 +65,7 @@ def cluster(
     kube.wait(f"/api/v1/namespaces/{namespace}", lambda found: found is None, timeout=120, what=f"{namespace} is gone")
 
 
+@pytest.mark.alone
 def test_from_nothing_to_a_users_job(cluster: Cluster, kube: Kube, run_playbook: Callable[..., PlaybookResult]) -> None:
     begun = time.monotonic()
     run_playbook("site", extra_vars=cluster.variables)

@@ -16,7 +16,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +32,8 @@ HERE = COLLECTIONS / "ansible_collections" / "slurm_ops" / "kubernetes"
 LOGS = CACHE / f"logs-{MARK}"
 TREE = CACHE / f"copy-{MARK}"
 COPY = TREE / "ansible_collections" / "slurm_ops" / "kubernetes"
+# Live tests wait more than they compute, so two sandboxes share them, file by file.
+SANDBOXES = ("test", "test-2")
 CLUSTER_SETTINGS = ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "K8S_AUTH_HOST")
 TOOLS = CHECKOUT / "tests" / "tools"
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -100,11 +102,16 @@ def unit() -> list[Step]:
 def live() -> list[Step]:
     junit = LOGS / "live.xml"
     command = [sys.executable, "-m", "pytest", "--verbose", "--durations=15", f"--junitxml={junit}"]
-    command += [] if any(argument.startswith("tests/") for argument in ARGS) else ["tests/live"]
-    environment = {"PYTHONPATH": str(COLLECTIONS), **kubeconfig()}
+    sandboxes = SANDBOXES
+    if given_cluster() or any(argument.startswith("tests/") for argument in ARGS):
+        sandboxes = SANDBOXES[:1]
+    else:
+        # In the order of the files: the default begins with those of many tests, and the few long ones would be left.
+        command += [f"--numprocesses={len(sandboxes)}", "--dist=loadfile", "--no-loadscope-reorder", "tests/live"]
+    environment = {"PYTHONPATH": str(COLLECTIONS), **kubeconfig(sandboxes)}
     return [
-        *sandbox(),
-        Step("live", [*command, *ARGS], HERE, timeout=4800, env=environment, junit=junit, needs=("sandbox",)),
+        *sandbox(sandboxes),
+        Step("live", [*command, *ARGS], HERE, timeout=4500, env=environment, junit=junit, needs=("sandbox",)),
     ]
 
 
@@ -114,18 +121,21 @@ def molecule() -> list[Step]:
     return [*sandbox(), Step("molecule", command, HERE, timeout=900, env=kubeconfig(), needs=("sandbox",))]
 
 
-def sandbox() -> list[Step]:
-    """The tests' own sandbox, unless the caller names a cluster."""
+def sandbox(names: Sequence[str] = SANDBOXES[:1]) -> list[Step]:
+    """The tests' own sandboxes, unless the caller names a cluster."""
     if given_cluster():
         return []
-    return [Step("sandbox", [str(TOOLS / "sandbox.sh"), "present"], HERE, timeout=1800)]
+    return [Step("sandbox", [str(TOOLS / "sandbox.sh"), "present", *names], HERE, timeout=1800)]
 
 
 def with_fresh_sandbox(steps: list[Step]) -> list[Step]:
-    """From nothing, and nothing left: the sandbox is made anew, and removed at the end unless KEEP is set."""
-    steps = [replace(step, command=[*step.command[:-1], "fresh"]) if step.name == "sandbox" else step for step in steps]
+    """From nothing, and nothing left: the sandboxes are made anew, and removed at the end unless KEEP is set."""
+    for number, step in enumerate(steps):
+        if step.name == "sandbox":
+            script, _state, *names = step.command
+            steps[number] = replace(step, command=[script, "fresh", *names])
     if not os.environ.get("KEEP"):
-        stop = [str(TOOLS / "sandbox.sh"), "absent"]
+        stop = [str(TOOLS / "sandbox.sh"), "absent", *SANDBOXES]
         steps.append(Step("sandbox stop", stop, HERE, timeout=300, cleans_up=True))
     return steps
 
@@ -134,11 +144,12 @@ def given_cluster() -> bool:
     return any(os.environ.get(name) for name in CLUSTER_SETTINGS)
 
 
-def kubeconfig() -> dict[str, str]:
+def kubeconfig(sandboxes: Sequence[str] = SANDBOXES[:1]) -> dict[str, str]:
+    """Settings that name these clusters; of several, one for each of pytest's workers."""
     if given_cluster():
         return {}
-    path = str(CACHE / "sandbox" / "test" / "kubeconfig")
-    return {"KUBECONFIG": path, "K8S_AUTH_KUBECONFIG": path}
+    paths = os.pathsep.join(str(CACHE / "sandbox" / name / "kubeconfig") for name in sandboxes)
+    return {"KUBECONFIG": paths, "K8S_AUTH_KUBECONFIG": paths}
 
 
 def shell_files(copy: Path) -> list[str]:
