@@ -184,7 +184,9 @@ actions:
       why: differs from the manifest
       done: true
 resources:
-  description: The objects of the set.
+  description:
+    - The objects of the set. Where the update strategy is C(OnDelete), C(outdated) counts the Pods that it leaves with
+      an older template, at the end of the wait, or without one before anything was changed.
   returned: success
   type: list
   elements: dict
@@ -192,7 +194,8 @@ resources:
     - api_version: apps/v1
       kind: StatefulSet
       namespace: slurm
-      name: slurm-controller
+      name: cpu
+      outdated: 1
 remaining:
   description: What is still to be done or to become ready. Empty on success.
   returned: always

@@ -26,6 +26,14 @@ def waits_for(api_version: str, kind: str) -> bool:
     return (api_version.rpartition("/")[0], kind) in _JUDGES
 
 
+def outdated(item: Object) -> int | None:
+    """Return how many Pods are of an older template, where the strategy leaves them; None where it replaces them."""
+    if ((item.get("spec") or {}).get("updateStrategy") or {}).get("type") != "OnDelete":
+        return None
+    total, updated = _COUNTS[item["kind"]]
+    return max(0, _count(item, total) - _count(item, updated))
+
+
 def _not_seen(item: Object) -> bool:
     """Whether the controller has not yet looked at the newest specification: its counts are of the old one."""
     return int((item.get("status") or {}).get("observedGeneration") or 0) < int(item["metadata"].get("generation") or 0)
@@ -115,6 +123,11 @@ def _service(item: Object) -> str:
 def _conditions(item: Object) -> list[Object]:
     return list((item.get("status") or {}).get("conditions") or ())
 
+
+_COUNTS = {
+    "StatefulSet": ("replicas", "updatedReplicas"),
+    "DaemonSet": ("currentNumberScheduled", "updatedNumberScheduled"),
+}
 
 _JUDGES: dict[tuple[str, str], Callable[[Object], str]] = {
     ("apps", "Deployment"): _deployment,

@@ -51,6 +51,7 @@ class ApplySet:
         self._observed = planner.Observed()
         self._deleted: dict[Key, Object] = {}
         self._looked = False
+        self._workloads: dict[Key, Object] = {}  # as they were last seen while we waited
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
@@ -280,7 +281,9 @@ class ApplySet:
         kinds = {resource.group_kind: resource for resource in resources}
         places = sorted({(key.group_kind, key.namespace) for key in self._wanted if key.group_kind in kinds})
         for kind, namespace in places:
-            yield from self._client.list(kinds[kind], namespace or None, labels=label)
+            for item in self._client.list(kinds[kind], namespace or None, labels=label):
+                self._workloads[planner.key_of(item)] = item
+                yield item
 
     def _look_gone(self) -> Seen:
         remaining: list[str] = []
@@ -295,14 +298,17 @@ class ApplySet:
     def result(self) -> Mapping[str, Any]:
         """Return the objects of the set and how we came to the API server."""
         return {
-            "resources": [
-                {
-                    "api_version": manifest["apiVersion"],
-                    "kind": manifest["kind"],
-                    "namespace": key.namespace,
-                    "name": key.name,
-                }
-                for key, manifest in self._wanted.items()
-            ],
+            "resources": [self._described(key, manifest) for key, manifest in self._wanted.items()],
             "auth_source": self._client.connection.source,
+        }
+
+    def _described(self, key: Key, manifest: Object) -> dict[str, Any]:
+        live = self._workloads.get(key) or self._observed.live.get(key)
+        outdated = rollout.outdated(live) if live else None
+        return {
+            "api_version": manifest["apiVersion"],
+            "kind": manifest["kind"],
+            "namespace": key.namespace,
+            "name": key.name,
+            **({} if outdated is None else {"outdated": outdated}),
         }

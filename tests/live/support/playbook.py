@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -68,7 +67,6 @@ class PlaybookResult:
     rc: int
     output: str = field(repr=False)
     seconds: float
-    cpu_seconds: float
     stats: dict[str, dict[str, int]]
     tasks: list[Task] = field(repr=False)
 
@@ -199,13 +197,12 @@ class Ansible:
             "SLURM_OPS_RECORD": str(record),
             **env,
         }
-        start, cpu = time.monotonic(), _cpu_of_children()
+        start = time.monotonic()
         rc, output = _finish(command, scratch, environment, timeout)
         seconds = time.monotonic() - start
         (scratch / "output.txt").write_text(output, encoding="utf-8")
         tasks, stats = _read_record(record)
-        cpu_seconds = _cpu_of_children() - cpu
-        return PlaybookResult(_shown(command), rc, output, seconds, cpu_seconds, stats, tasks)
+        return PlaybookResult(_shown(command), rc, output, seconds, stats, tasks)
 
 
 def _finish(command: list[str], folder: Path, environment: Mapping[str, str], timeout: float) -> tuple[int, str]:
@@ -231,12 +228,6 @@ def _finish(command: list[str], folder: Path, environment: Mapping[str, str], ti
             raise AssertionError(f"{_shown(command)}: not done in {timeout} s\n{_end_of(output)}") from None
         raise
     return process.returncode, output
-
-
-def _cpu_of_children() -> float:
-    """CPU seconds of all processes begun from here that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 class _PlaybookDumper(yaml.SafeDumper):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.rollout import missing, waits_for
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._kube.rollout import missing, outdated, waits_for
 
 Object = dict[str, Any]
 
@@ -97,6 +97,23 @@ def test_what_is_missing(live: Object, lacks: str) -> None:
         assert lacks in missing(live)
     else:
         assert missing(live) == ""
+
+
+@pytest.mark.parametrize(
+    ("live", "count"),
+    [
+        (statefulset(3, {"type": "OnDelete"}, replicas=3, updatedReplicas=1), 2),
+        (statefulset(3, {"type": "OnDelete"}, replicas=3, updatedReplicas=3), 0),
+        (statefulset(0, {"type": "OnDelete"}), 0),
+        (statefulset(3, replicas=3, updatedReplicas=1), None),
+        (daemonset("OnDelete", currentNumberScheduled=4, updatedNumberScheduled=3), 1),
+        (daemonset(currentNumberScheduled=4, updatedNumberScheduled=3), None),
+        (deployment(2, replicas=2, updatedReplicas=1), None),
+        (item("v1", "ConfigMap", {}, {}), None),
+    ],
+)
+def test_pods_that_are_left_as_they_were(live: Object, count: int | None) -> None:
+    assert outdated(live) == count
 
 
 def test_an_object_that_no_controller_has_touched_is_not_ready() -> None:
