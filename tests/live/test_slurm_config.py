@@ -285,16 +285,13 @@ def test_a_partition_with_jobs_stays_unless_they_may_end(mini: MiniSlurm, change
 def test_a_run_that_is_killed_between_write_and_reconfigure_is_finished(mini: MiniSlurm, change: Run, job: str) -> None:
     """Killed while it waits for a slurmctld that does not answer."""
     wanted = files(mini, {"MinJobAge": 666})
+    stop = "until grep -q MinJobAge=666 /etc/slurm/slurm.conf; do sleep 0.02; done; pkill -STOP -x slurmctld.*"
     with ThreadPoolExecutor(1) as pool:
-        before = config_map(mini)["metadata"]["resourceVersion"]
-        run = pool.submit(change, wanted, timeout=5)
-        mini.kube.wait(
-            lambda: config_map(mini)["metadata"]["resourceVersion"], lambda now: now != before, what="it is written"
-        )
-        mini.run("pkill -STOP -x slurmctld.*")
+        stopped = pool.submit(mini.run, f"timeout 50 sh -c '{stop}'")
         try:
             with pytest.raises(AssertionError, match="not done in"):
-                run.result()
+                change(wanted, timeout=15)
+            stopped.result()
         finally:
             mini.run("pkill -CONT -x slurmctld.*")
     mini.kube.wait(lambda: setting(mini, "MinJobAge"), lambda text: text.endswith("sec"), what="it answers")
