@@ -307,6 +307,22 @@ def test_the_playbooks(drains: Drains, run_playbook: Callable[..., PlaybookResul
     assert back.tasks[-1].result["msg"] == ["given back: cpu-[0,2]", "left alone: none"]
 
 
+@pytest.mark.parametrize(
+    ("playbook", "variables", "missing"),
+    [
+        ("drain", {"drain_nodes": "cpu-0"}, "drain_reason, and exactly one of drain_nodes, drain_nodeset,"),
+        ("drain", {"drain_nodes": "", "drain_reason": "fan"}, "exactly one of drain_nodes, drain_nodeset,"),
+        ("undrain", {"drain_nodes": "cpu-0"}, "exactly one of undrain_nodes, undrain_nodeset,"),
+        ("undrain", {"undrain_nodes": "cpu-0", "undrain_nodeset": "cpu"}, "exactly one of undrain_nodes,"),
+    ],
+)
+def test_playbooks_name_their_variables(
+    run_playbook: Callable[..., PlaybookResult], playbook: str, variables: Json, missing: str
+) -> None:
+    refused = run_playbook(playbook, extra_vars=variables, fails=True)
+    assert missing in refused.failed[-1].result["msg"]
+
+
 def test_an_older_slurm(older: MiniSlurm, run_module: Callable[..., Json]) -> None:
     """24.11, which cannot requeue over REST."""
     drains = Drains(older, run_module)
