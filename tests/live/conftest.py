@@ -31,7 +31,9 @@ _RUN = "slurm-ops.kubernetes/live-tests"  # label of the namespaces that this ru
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "alone: measures time, so that no other worker runs a test meanwhile")
+    config.addinivalue_line(
+        "markers", "alone: measures time or looks at the whole machine; no other test runs meanwhile"
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,7 +14,6 @@ import http.client
 import json
 import os
 import re
-import secrets
 import signal
 import subprocess
 import time
@@ -26,119 +25,19 @@ import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox import archives, processes
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.settings import (
-    cgroup_name,
     interface_name,
-    run_directory,
 )
 
 from .support.kube import Kube
 from .support.minislurm import is_ready
-from .support.playbook import NO_INVENTORY, Ansible, PlaybookResult
+from .support.playbook import NO_INVENTORY, Ansible
+from .support.sandbox import Sandbox, output
 
 Json = dict[str, Any]
-NAME = f"live-{secrets.token_hex(3)}"
 TOOLS = "localhost/live/tools:1"
 LATER = "localhost/live/later:1"
 _PROGRAMS = ("sh", "bash", "cat", "getent", "id", "ls", "sleep", "hostname", "stat")
 _PODS = "/api/v1/namespaces/default/pods"
-
-
-class Sandbox:
-    """Runs the playbook, or the module by itself, for one sandbox and looks at what it has made."""
-
-    def __init__(self, ansible: Ansible, cache: Path) -> None:
-        self._ansible = ansible
-        self.cache = cache
-        self.images: list[str] = []
-        self.binaries = Path()
-        self.runtime = Path()
-        self.nodes = 2
-        self.kwok = 0
-
-    @property
-    def _labels(self) -> Json:
-        return {"node*": {"example.com/kind": "real"}, "node2": {"example.com/rack": "b"}}
-
-    def run(self, state: str = "present", check: bool = False, **more: Any) -> PlaybookResult:
-        return self._ansible.run_playbook(
-            "sandbox",
-            inventory=NO_INVENTORY,
-            check=check,
-            diff=True,
-            extra_vars={
-                "sandbox_name": NAME,
-                "sandbox_state": state,
-                "sandbox_nodes": self.nodes,
-                "sandbox_kwok_nodes": self.kwok,
-                "sandbox_images_build": False,
-                "sandbox_image_archives": self.images,
-                "sandbox_node_labels": self._labels,
-                **more,
-            },
-        )
-
-    def module(self, state: str = "present", check: bool = False) -> Json:
-        """What the role does last, with less of Ansible around it."""
-        options = {
-            "name": NAME,
-            "state": state,
-            "nodes": self.nodes,
-            "kwok_nodes": self.kwok,
-            "node_labels": self._labels,
-            "image_archives": self.images,
-            "binaries": str(self.binaries),
-            "runtime": str(self.runtime),
-        }
-        return self._ansible.run_module("sandbox", options, check=check)
-
-    def kube(self) -> Kube:
-        return Kube(str(self.kubeconfig))
-
-    @property
-    def directory(self) -> Path:
-        return self.cache / "sandbox" / NAME
-
-    @property
-    def kubeconfig(self) -> Path:
-        return self.directory / "kubeconfig"
-
-    def traces(self) -> list[str]:
-        """Everything on this machine that only a running sandbox has."""
-        found = [
-            f"process {p.pid} {p.argv}"
-            for p in processes.everything()
-            if NAME in " ".join(p.argv) and str(self.directory.parent) in " ".join(p.argv)
-        ]
-        found += [f"mount {line}" for line in Path("/proc/self/mountinfo").read_text().splitlines() if NAME in line]
-        found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{cgroup_name(NAME)}")]
-        if Path(f"/sys/class/net/{interface_name(NAME)}").exists():
-            found.append(f"interface {interface_name(NAME)}")
-        found += [line for line in _output("ip", "route").splitlines() if interface_name(NAME) in line]
-        if run_directory(NAME).exists():
-            found.append(str(run_directory(NAME)))
-        return found
-
-    def namespaces(self) -> set[str]:
-        """The kernel's numbers of the namespaces that its processes, and those of its Pods, are in and we are not."""
-        found: set[str] = set()
-        for control_group in Path("/sys/fs/cgroup").glob(f"**/{cgroup_name(NAME)}"):
-            for members in control_group.rglob("cgroup.procs"):
-                for pid in members.read_text().split():
-                    found |= _namespaces_of(pid)
-        return found - _namespaces_of("self")
-
-
-def _namespaces_of(pid: str) -> set[str]:
-    numbers = set()
-    for kind in ("cgroup", "ipc", "mnt", "net", "pid", "uts"):
-        # It may have ended just now.
-        with contextlib.suppress(OSError):
-            numbers.add(os.readlink(f"/proc/{pid}/ns/{kind}").partition("[")[2].rstrip("]"))
-    return numbers
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def _toolbox(coredns: Path) -> bytes:
@@ -150,9 +49,9 @@ def _toolbox(coredns: Path) -> bytes:
         "bin/coredns": (coredns.read_bytes(), 0o755),
     }
     for name in _PROGRAMS:
-        program = Path(_output("sh", "-c", f"command -v {name}").strip())
+        program = Path(output("sh", "-c", f"command -v {name}").strip())
         files[f"bin/{name}"] = (program.read_bytes(), 0o755)
-        for library in re.findall(r"(/\S+) \(0x", _output("ldd", str(program))):
+        for library in re.findall(r"(/\S+) \(0x", output("ldd", str(program))):
             files[library.lstrip("/")] = (Path(library).read_bytes(), 0o755)
     return archives.image_archive(TOOLS, files, {"Env": ["PATH=/bin"], "Cmd": ["sleep", "100000"]})
 
@@ -223,6 +122,7 @@ def _fetch(address: str, port: int, path: str = "/health") -> int:
         connection.close()
 
 
+@pytest.mark.alone
 def test_the_second_start_does_nothing_and_does_it_fast(sandbox: Sandbox) -> None:
     again = sandbox.run()
     assert again.changed == []
@@ -419,7 +319,7 @@ def test_a_component_that_hangs_is_restarted(sandbox: Sandbox) -> None:
 
 
 def test_a_lost_interface_is_put_back(sandbox: Sandbox) -> None:
-    subprocess.run(["ip", "link", "delete", interface_name(NAME)], check=True)
+    subprocess.run(["ip", "link", "delete", interface_name(sandbox.name)], check=True)
     sandbox.module()
     assert is_ready(sandbox.kube().get("/api/v1/nodes/node1"))
     assert not sandbox.module()["changed"]
@@ -438,7 +338,7 @@ def test_a_node_can_be_added_and_removed(sandbox: Sandbox) -> None:
 
 
 def test_a_node_whose_namespaces_are_lost_is_made_again(sandbox: Sandbox) -> None:
-    pid = next(p.pid for p in processes.everything() if p.argv[1:4] == (processes.NODE_MARK, NAME, "node2"))
+    pid = next(p.pid for p in processes.everything() if p.argv[1:4] == (processes.NODE_MARK, sandbox.name, "node2"))
     os.kill(pid, signal.SIGKILL)
     sandbox.module()
     assert is_ready(sandbox.kube().get("/api/v1/nodes/node2"))
@@ -474,16 +374,16 @@ def test_simulated_nodes_come_and_go(sandbox: Sandbox) -> None:
 
 def test_a_range_that_is_routed_already_is_refused(sandbox: Sandbox) -> None:
     taken = sandbox.module()["network"]
-    refused = sandbox._ansible.run_playbook(
+    refused = sandbox.ansible.run_playbook(
         "sandbox",
         inventory=NO_INVENTORY,
         fails=True,
-        extra_vars={"sandbox_name": f"{NAME}-x", "sandbox_images_build": False, "sandbox_network": taken},
+        extra_vars={"sandbox_name": f"{sandbox.name}-x", "sandbox_images_build": False, "sandbox_network": taken},
     )
     result = refused.task("Run the sandbox").result
     assert result["reason"] == "NetworkInUse"
-    assert interface_name(NAME) in result["msg"]
-    assert not (sandbox.cache / "sandbox" / f"{NAME}-x").exists()
+    assert interface_name(sandbox.name) in result["msg"]
+    assert not (sandbox.cache / "sandbox" / f"{sandbox.name}-x").exists()
 
 
 def _remembers(kube: Kube) -> bool:
@@ -492,6 +392,7 @@ def _remembers(kube: Kube) -> bool:
     return kube.exec("default", "kept", ["cat", "/data/file"]).stdout == "remembered\n"
 
 
+@pytest.mark.alone
 def test_stopped_leaves_nothing_and_a_start_finds_the_same_state(sandbox: Sandbox) -> None:
     kube = sandbox.kube()
     claims = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -510,7 +411,7 @@ def test_stopped_leaves_nothing_and_a_start_finds_the_same_state(sandbox: Sandbo
     sandbox.run("stopped")
     time.sleep(0.5)  # the kernel takes network namespaces down in the background
     assert sandbox.traces() == []
-    assert namespaces.isdisjoint(_output("lsns", "--noheadings", "--output", "NS").split())
+    assert namespaces.isdisjoint(output("lsns", "--noheadings", "--output", "NS").split())
     assert sandbox.run("stopped").changed == []
 
     started = sandbox.module()
