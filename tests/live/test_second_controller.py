@@ -130,6 +130,7 @@ def test_there_are_two_and_all_is_settled(two: Cluster, run_playbook: Playbook, 
     assert again.changed == []
 
 
+@pytest.mark.alone
 def test_the_second_takes_over_and_gives_back(two: Cluster, kube: Kube, run_module: Module, tmp_path: Path) -> None:
     running = two.submit(600)
     kube.wait(lambda: two.state(running), lambda state: state == "RUNNING", what="the job runs")
