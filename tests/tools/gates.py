@@ -102,42 +102,47 @@ def unit() -> list[Step]:
 def live() -> list[Step]:
     junit = LOGS / "live.xml"
     command = [sys.executable, "-m", "pytest", "--verbose", "--durations=15", f"--junitxml={junit}"]
-    sandboxes = SANDBOXES
-    if given_cluster() or any(argument.startswith("tests/") for argument in ARGS):
-        sandboxes = SANDBOXES[:1]
-    else:
+    all_of_them = not any(argument.startswith("tests/") for argument in ARGS)
+    command += ["tests/live"] if all_of_them else []
+    sandboxes = SANDBOXES if all_of_them and not given_cluster() else SANDBOXES[:1]
+    if len(sandboxes) > 1:
         # In the order of the files: the default begins with those of many tests, and the few long ones would be left.
-        command += [f"--numprocesses={len(sandboxes)}", "--dist=loadfile", "--no-loadscope-reorder", "tests/live"]
+        command += [f"--numprocesses={len(sandboxes)}", "--dist=loadfile", "--no-loadscope-reorder"]
     environment = {"PYTHONPATH": str(COLLECTIONS), **kubeconfig(sandboxes)}
-    return [
-        *sandbox(sandboxes),
-        Step("live", [*command, *ARGS], HERE, timeout=4500, env=environment, junit=junit, needs=("sandbox",)),
-    ]
+    made = sandbox(sandboxes)
+    needs = tuple(step.name for step in made)
+    return [*made, Step("live", [*command, *ARGS], HERE, timeout=4500, env=environment, junit=junit, needs=needs)]
 
 
 def molecule() -> list[Step]:
     marker = LOGS / "molecule-verified"
     command = [str(TOOLS / "molecule.sh"), str(marker), *ARGS]
-    return [*sandbox(), Step("molecule", command, HERE, timeout=900, env=kubeconfig(), needs=("sandbox",))]
+    made = sandbox()
+    needs = tuple(step.name for step in made)
+    return [*made, Step("molecule", command, HERE, timeout=900, env=kubeconfig(), needs=needs)]
 
 
-def sandbox(names: Sequence[str] = SANDBOXES[:1]) -> list[Step]:
+def sandbox(names: Sequence[str] = SANDBOXES[:1], state: str = "present") -> list[Step]:
     """The tests' own sandboxes, unless the caller names a cluster."""
     if given_cluster():
         return []
-    return [Step("sandbox", [str(TOOLS / "sandbox.sh"), "present", *names], HERE, timeout=1800)]
+    return [Step(f"sandbox {name}", [str(TOOLS / "sandbox.sh"), state, name], HERE, timeout=1800) for name in names]
 
 
-def with_fresh_sandbox(steps: list[Step]) -> list[Step]:
+def steps_of(gates: Sequence[str], *, fresh: bool) -> list[Step]:
+    """All steps of these gates in order, each sandbox once."""
+    steps = list({step.name: step for gate in gates for step in GATES[gate]()}.values())
+    return with_fresh_sandboxes(steps) if fresh else steps
+
+
+def with_fresh_sandboxes(steps: list[Step]) -> list[Step]:
     """From nothing, and nothing left: the sandboxes are made anew, and removed at the end unless KEEP is set."""
-    for number, step in enumerate(steps):
-        if step.name == "sandbox":
-            script, _state, *names = step.command
-            steps[number] = replace(step, command=[script, "fresh", *names])
-    if not os.environ.get("KEEP"):
-        stop = [str(TOOLS / "sandbox.sh"), "absent", *SANDBOXES]
-        steps.append(Step("sandbox stop", stop, HERE, timeout=300, cleans_up=True))
-    return steps
+    fresh = {step.name: step for step in sandbox(SANDBOXES, "fresh")}
+    steps = [fresh.get(step.name, step) for step in steps]
+    if os.environ.get("KEEP"):
+        return steps
+    ends = [replace(step, name=f"{step.name} end", cleans_up=True) for step in sandbox(SANDBOXES, "absent")]
+    return [*steps, *ends]
 
 
 def given_cluster() -> bool:
@@ -220,9 +225,7 @@ def main() -> int:
     # The steps have sessions of their own, so being told to end has to be passed on: see Runner.run.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with alone(options.gates):
-        steps = [step for gate in options.gates for step in GATES[gate]()]
-        steps = list({step.name: step for step in steps}.values())  # the sandbox once
-        return Runner(LOGS, options.show).run(with_fresh_sandbox(steps) if options.fresh else steps)
+        return Runner(LOGS, options.show).run(steps_of(options.gates, fresh=options.fresh))
 
 
 if __name__ == "__main__":
