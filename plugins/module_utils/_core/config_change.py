@@ -124,13 +124,6 @@ def absent_keys(files: Files, there: Iterable[str]) -> list[str]:
     return sorted(set(_KEY_FILE.findall(files.get(SLURM_CONF, ""))) - set(there))
 
 
-def node_programs(conf: str) -> set[str]:
-    """Prologs and epilogs of nodes that a slurm.conf names; patterns are not among them."""
-    lines = slurm_conf.parse(conf)
-    paths = {path for line in lines if line.key.lower() in ("prolog", "epilog") for path in line.value.split(",")}
-    return {path for path in paths if path and not re.search(r"[*?\[]", path)}
-
-
 # --- what a change needs --------------------------------------------------------------------------------------------
 
 

@@ -155,6 +155,7 @@ class ConfigurationChange:
         if not why_not:
             judge.lint()
             judge.require_programs()
+            judge.require_plugins()
         if not losers:
             return []
         lost = list(losers.values())

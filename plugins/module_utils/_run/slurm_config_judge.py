@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change, versions
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core import config_change, node_needs, versions
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.config_change import SLURM_CONF, Change
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.errors import NOTHING_CHANGED, OperationError
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._run.lint import lint, node_lines
@@ -92,8 +92,7 @@ class Judge:
 
     def require_programs(self) -> None:
         """Raise OperationError (Refused) for a new prolog or epilog that nodes have not: each would drain at a job."""
-        new = config_change.node_programs(self._new[SLURM_CONF])
-        new -= config_change.node_programs(self._old.get(SLURM_CONF, ""))
+        new = node_needs.programs(self._new[SLURM_CONF]) - node_needs.programs(self._old.get(SLURM_CONF, ""))
         absent = sorted(path for path in new if not path.startswith("/") and path not in self._new)
         lacking = Nodes(self._run).lacking(sorted(path for path in new if path.startswith("/")))
         wrong = [f"{path} is no file of the configuration" for path in absent]
@@ -104,6 +103,26 @@ class Judge:
                 reason="Refused",
                 hint=f"{NOTHING_CHANGED} Correct the variables, or the image of the nodes.",
             )
+
+    def require_plugins(self) -> None:
+        """Raise OperationError (Refused) for new plugins that no node has: daemons start without, and jobs fail."""
+        new = node_needs.plugins(self._new[SLURM_CONF]) - node_needs.plugins(self._old.get(SLURM_CONF, ""))
+        if not new:
+            return
+        there = Nodes(self._run).plugin_files(self._pod.plugin_directory())
+        lacking = {
+            pod: sorted(plugin for plugin in new if node_needs.plugin_file(plugin) not in files)
+            for pod, files in there.items()
+        }
+        text = "; ".join(f"{', '.join(names)} is not there in Pod {pod}" for pod, names in lacking.items() if names)
+        if text and all(lacking.values()):
+            raise OperationError(
+                f"Nodes do not have a plugin: {text}.",
+                reason="Refused",
+                hint=f"{NOTHING_CHANGED} Correct the variables, or the image of the nodes.",
+            )
+        if text:
+            self._run.warn(f"Some nodes do not have a plugin: {text}.")
 
     def lint(self) -> None:
         """Have a second slurmctld judge the new files; raises OperationError (Refused) with its words."""

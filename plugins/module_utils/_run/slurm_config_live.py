@@ -149,6 +149,10 @@ class ConfigPod(ControllerPod):
         shown = sections(ended.stdout)
         return frozenset(shown.get("nodes", "").split()), config_change.parse_queue(shown.get("jobs", ""))
 
+    def plugin_directory(self) -> str:
+        """Where Slurm's plugins are; empty if that is not told."""
+        return self.run(["sh", "-c", "scontrol show config | sed -n 's/^PluginDir *= *//p'"]).stdout.strip()
+
     def bring(self, files: Mapping[str, str]) -> None:
         """Have the kubelet bring the files into the Pod now."""
         digest = config_change.sha256("".join(map(str, sorted(files.items()))))

@@ -46,6 +46,7 @@ class Cluster:
         self.there = files is not None
         self.whole = True
         self.version = "26.05.5"
+        self.plugins = {"n1": {"task_cgroup.so"}, "n2": {"task_cgroup.so"}}
         self.restd = Restd(self)
 
     # The ConfigMap
@@ -127,6 +128,12 @@ class Cluster:
     # The nodes
     def lacking(self, paths: Sequence[str]) -> dict[str, list[str]]:
         return {"n1": ["/none"]} if "/none" in paths else {}
+
+    def plugin_directory(self) -> str:
+        return "/plugins"
+
+    def plugin_files(self, directory: str) -> dict[str, set[str]]:
+        return self.plugins if directory == "/plugins" else {}
 
     def require_taken(self, wanted: Mapping[str, str], begun: float) -> None:
         if self.fails("nodes", self.mounted):
@@ -335,6 +342,11 @@ def test_jobs_in_the_way(cluster: Cluster, on_running_jobs: str) -> None:
         ({**OLD, "slurm.conf": "nonsense\n"}, "InvalidSlurmConf", "slurm.conf: Line 1"),
         ({"slurm.conf": OLD["slurm.conf"] + "Prolog=a,/b*\nPrologFlags=X\n"}, "Refused", "a is no file of the config"),
         ({"slurm.conf": OLD["slurm.conf"] + "Epilog=/none\n"}, "Refused", "/none is not there in Pod n1"),
+        (
+            {"slurm.conf": OLD["slurm.conf"] + "TaskPlugin=task/cgroup,task/x\n"},
+            "Refused",
+            r"task/x is not there in Pod n1; task/x is not there in Pod n2\.",
+        ),
         ({"gres.conf": ""}, "InvalidVariables", "no slurm.conf"),
         ({**OLD, "x": 3}, "InvalidVariables", "not text: x"),
     ],
@@ -345,6 +357,21 @@ def test_refusals_change_nothing(cluster: Cluster, files: Mapping[str, Any], rea
     assert raised.value.reason == reason
     assert "Nothing was changed" in raised.value.hint
     assert cluster.log == []
+
+
+def test_a_plugin_of_some_nodes_is_warned_of(cluster: Cluster) -> None:
+    cluster.plugins["n2"] = {"mpi_pmix.so"}
+    run, _result = change({"slurm.conf": OLD["slurm.conf"] + "MpiDefault=pmix\n"})
+    assert "reconfigure" in cluster.log
+    assert "Some nodes do not have a plugin: mpi/pmix is not there in Pod n1." in run.warned
+
+
+def test_plugins_that_were_wanted_before_or_cannot_be_seen_are_no_reason(cluster: Cluster) -> None:
+    cluster.plugins = {}
+    change({"slurm.conf": OLD["slurm.conf"] + "MpiDefault=pmix\n"})
+    cluster.plugins = {"n1": {"task_cgroup.so"}}
+    change({"slurm.conf": OLD["slurm.conf"] + "MpiDefault=pmix\nMaxJobCount=9\n"})
+    assert cluster.log.count("reconfigure") == 2
 
 
 def test_jobs_in_a_partition_that_is_in_no_file(cluster: Cluster) -> None:
