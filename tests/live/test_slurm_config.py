@@ -190,7 +190,7 @@ BAD = {
     "prolog": ("Prolog=/etc/slurm/none\n", "/etc/slurm/none is not there in Pod cpu-0"),
     "plugin of tasks": ("TaskPlugin=task/affinity,task/nonsense\n", "plugin: task/nonsense is not there in Pod cpu-0"),
     "plugin of commands": ("CliFilterPlugins=nonsense\n", "cli_filter/nonsense is not there in Pod cpu-1"),
-    "plugin of containers": ("JobContainerType=job_container/no\n", "job_container/no is not there in Pod cpu-0"),
+    "plugin of jobs": ("PrologFlags=Contain\nNamespaceType=namespace/no\n", "namespace/no is not there in Pod cpu-0"),
     "MPI": ("MpiDefault=nonsense\n", "mpi/nonsense is not there in Pod cpu-0"),
     "epilog": ("Epilog=none\n", "none is no file of the configuration"),
 }
