@@ -226,6 +226,18 @@ def test_what_slurmctld_would_refuse_changes_nothing(
     assert config_map(mini)["metadata"]["resourceVersion"] == before
 
 
+def test_plugins_that_nodes_have_are_no_reason(mini: MiniSlurm, change: Run) -> None:
+    wanted = {
+        "TaskPlugin": "task/affinity",
+        "MpiDefault": "pmi2",
+        "CliFilterPlugins": ["lua"],
+        "PrologFlags": "Contain",
+    }
+    for key, plugin in (("NamespaceType", "namespace/tmpfs"), ("JobContainerType", "job_container/tmpfs")):
+        predicted = change(files(mini, {**wanted, key: plugin}), check=True)
+        assert ("reconfigure", "slurmctld") in steps(predicted)
+
+
 def check_the_way_back(mini: MiniSlurm, change: Run) -> None:
     before, there = pod(mini), config_map(mini)["data"]
     # The second slurmctld writes no job records, and loads no plugin of slurmd's.

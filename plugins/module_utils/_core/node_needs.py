@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from . import slurm_conf
 
@@ -48,6 +49,9 @@ def plugins(conf: str) -> set[str]:
     return found
 
 
-def plugin_file(plugin: str) -> str:
-    """The name of a plugin's file."""
-    return f"{plugin.replace('/', '_')}.so"
+def has_plugin(files: Collection[str], plugin: str) -> bool:
+    """Whether a plugin is among the files of the directory of plugins."""
+    kind, _slash, name = plugin.partition("/")
+    # 26.05 renamed these, and goes on to take the old name.
+    kinds = (kind, "namespace") if kind == "job_container" else (kind,)
+    return any(f"{kind}_{name}.so" in files for kind in kinds)

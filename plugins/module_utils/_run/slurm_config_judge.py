@@ -111,7 +111,7 @@ class Judge:
             return
         there = Nodes(self._run).plugin_files(self._pod.plugin_directory())
         lacking = {
-            pod: sorted(plugin for plugin in new if node_needs.plugin_file(plugin) not in files)
+            pod: sorted(plugin for plugin in new if not node_needs.has_plugin(files, plugin))
             for pod, files in there.items()
         }
         text = "; ".join(f"{', '.join(names)} is not there in Pod {pod}" for pod, names in lacking.items() if names)

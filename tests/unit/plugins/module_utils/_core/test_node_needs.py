@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._core.node_needs import (
-    plugin_file,
+    has_plugin,
     plugins,
     programs,
 )
@@ -43,5 +43,16 @@ def test_plugins(conf: str, wanted: set[str]) -> None:
     assert plugins(conf) == wanted
 
 
-def test_the_file_of_a_plugin() -> None:
-    assert plugin_file("job_container/tmpfs") == "job_container_tmpfs.so"
+@pytest.mark.parametrize(
+    ("plugin", "there"),
+    [
+        ("task/cgroup", True),
+        ("task/affinity", False),
+        ("namespace/tmpfs", True),
+        ("job_container/tmpfs", True),
+        ("job_container/linux", True),
+        ("namespace/linux", False),
+    ],
+)
+def test_files_of_plugins(plugin: str, there: bool) -> None:
+    assert has_plugin({"task_cgroup.so", "namespace_tmpfs.so", "job_container_linux.so"}, plugin) is there
