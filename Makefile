@@ -41,7 +41,7 @@ sanity: ## ansible-test: sanity (all tests) and units
 unit: ## Unit tests, in parallel
 	@$(GATES) unit --show
 
-live: ## Tests against real Slurm on the sandbox, which stays up (root)
+live: ## Tests against real Slurm on two sandboxes, which stay up (root); ARGS=FILE takes one
 	@$(GATES) live --show
 
 molecule: ## Molecule: site, idempotence, verify on the sandbox, which stays up (root)
@@ -53,8 +53,8 @@ bench: ## Measure at 1,000 and 5,000 nodes and write docs/benchmarks.md (root); 
 sandbox: ## Just the sandbox Kubernetes of the tests (root)
 	@$(TOOLS)/sandbox.sh present
 
-sandbox-down: ## Stop and remove it (root)
-	@$(TOOLS)/sandbox.sh absent
+sandbox-down: ## Stop and remove the sandboxes of the tests (root)
+	@$(TOOLS)/sandbox.sh absent test && $(TOOLS)/sandbox.sh absent test-2
 
 shell: ## A shell with this checkout's tools and settings
 	@$(TOOLS)/with-environment.sh bash -i
