@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.workermanage import NodeManager
 
 from .support.kube import Kube
 from .support.playbook import Ansible, PlaybookResult
@@ -26,6 +27,7 @@ from .support.turn import turn
 
 # Ended from outside, the tests still end what they started and remove what they made.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
+NodeManager.EXIT_TIMEOUT = 60  # seconds that workers get for that; by itself 10
 
 _RUN = "slurm-ops.kubernetes/live-tests"  # label of the namespaces that this run made
 

@@ -202,7 +202,7 @@ def _batches(steps: Sequence[Step]) -> list[list[Step]]:
 
 def _end(process: subprocess.Popen[str]) -> None:
     """End a step with everything that it started in its session."""
-    for signum, patience in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+    for signum, patience in ((signal.SIGTERM, 60), (signal.SIGKILL, 5)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signum)
         with contextlib.suppress(subprocess.TimeoutExpired):
