@@ -191,6 +191,7 @@ BAD = {
     "plugin of tasks": ("TaskPlugin=task/affinity,task/nonsense\n", "plugin: task/nonsense is not there in Pod cpu-0"),
     "plugin of commands": ("CliFilterPlugins=nonsense\n", "cli_filter/nonsense is not there in Pod cpu-1"),
     "plugin of jobs": ("PrologFlags=Contain\nNamespaceType=namespace/no\n", "namespace/no is not there in Pod cpu-0"),
+    "plugin of slurmd": ("ProctrackType=proctrack/nonsense\n", "proctrack/nonsense is not there in Pod cpu-0"),
     "MPI": ("MpiDefault=nonsense\n", "mpi/nonsense is not there in Pod cpu-0"),
     "epilog": ("Epilog=none\n", "none is no file of the configuration"),
 }
@@ -241,21 +242,21 @@ def test_plugins_that_nodes_have_are_no_reason(mini: MiniSlurm, change: Run) -> 
 def check_the_way_back(mini: MiniSlurm, change: Run) -> None:
     before, there = pod(mini), config_map(mini)["data"]
     # The second slurmctld writes no job records, and loads no plugin of slurmd's.
-    wrong = {
-        "slurmctld": files(mini, {"JobCompType": "jobcomp/nonsense"}),
-        "slurmd": {**files(mini), "plugstack.conf": "required nonsense.so\n"},
-    }
-    for who, bad in wrong.items():
+    wrong = [
+        ("slurmctld", "jobcomp", files(mini, {"JobCompType": "jobcomp/nonsense"})),
+        ("slurmd", "nonsense.so", {**files(mini), "plugstack.conf": "required nonsense.so\n"}),
+    ]
+    for who, word, bad in wrong:
         failed = change(bad, {"wait_timeout": 30}, fails=True)
         assert "The old files are back" in failed["msg"], failed["msg"]
         assert f"{who} does not take the new files" in failed["msg"], failed["msg"]
-        assert "nonsense" in failed["msg"] or "jobcomp" in failed["msg"], failed["msg"]
+        assert word in failed["msg"], failed["msg"]
         assert not failed["changed"]
         assert config_map(mini)["data"] == there
         assert "nonsense" not in mini.run("cat /etc/slurm/*").stdout
     assert pod(mini) == before
     mini.run("cd /tmp && srun --mem=10 -w cpu-1 true", on="cpu-1")
-    assert "nonsense" not in mini.run("cat /run/slurm/conf/slurm.conf", on="cpu-1").stdout
+    assert "nonsense" not in mini.run("cat /run/slurm/conf/*", on="cpu-1").stdout
     mini.wait_for_nodes("cpu-1")
     assert_settled(change, files(mini))
 
