@@ -17,6 +17,7 @@ from .support.samples import sandbox_slurm_conf
 APPLYSET = "slurm_ops.kubernetes.applyset"
 CONFIG = "slurm_ops.kubernetes.slurm_config"
 WRITERS = (APPLYSET, CONFIG, "slurm_ops.kubernetes.secret", "slurm_ops.kubernetes.nodeset_scale")
+NOTHING = 5.5  # seconds of 16 modules that do nothing, on such a machine (seen: 5.0 to 5.8)
 COMPONENTS = ("database", "accounting", "controller", "restapi", "worker", "login", "directory")
 
 
@@ -80,13 +81,14 @@ def test_second_run_writes_nothing_and_is_quick(
     assert len(calls) >= 8, calls
     assert set(calls.values()) == {0}, calls
     assert versions(kube, "slurm") == before
-    # What Ansible itself takes for as many modules that do nothing says how fast this machine is just now.
+    # What Ansible itself takes for as many modules that do nothing says how fast this machine is just now. The promise
+    # is for one of two cores that does nothing else.
     modules = sum("api_calls" in task.result for task in again.tasks)
     nothing = run_playbook(
         [{"hosts": "slurm_clusters", "gather_facts": False, "tasks": [{"ansible.builtin.ping": {}}] * modules}]
     )
     print(f"{again.seconds:.1f} s; {modules} modules that do nothing: {nothing.seconds:.1f} s")
-    assert again.seconds < 3 * nothing.seconds
+    assert again.seconds * NOTHING / nothing.seconds < 15
 
 
 def test_a_topology_is_left_alone_by_the_next_site(
