@@ -31,7 +31,6 @@ PUSHED_WITHIN = 15.0  # seconds; slurmctld sends its files to the nodes within o
 ANSWERED_WITHIN = 0.5  # seconds after which a slurmd that has got files has begun to try them
 LINES = 20  # of a log: one attempt
 _LACKING = 'for path; do [ -e "$path" ] || echo "$path"; done'
-_FILES = 'ls "$1"'
 _CACHE = "cd /run/slurm/conf && sha256sum *"
 _BEGUN, _REFUSED = "Triggering reconfigure", "reconfigure failed"
 _OUTCOME = re.compile(rf"{_BEGUN}|{_REFUSED}|Relinquishing control to new slurmd")
@@ -59,7 +58,7 @@ class Nodes:
 
     def plugin_files(self, directory: str) -> dict[str, set[str]]:
         """{Pod: the files in its directory of plugins}, without Pods that have no such directory."""
-        found = {pod: self._run_in(pod, ["sh", "-c", _FILES, "look", directory]) for pod in self._sample() if directory}
+        found = {pod: self._run_in(pod, ["ls", directory]) for pod in self._sample() if directory}
         return {pod: set(said.split()) for pod, said in found.items() if said}
 
     def require_taken(self, wanted: Mapping[str, str], begun: float) -> None:
