@@ -108,25 +108,29 @@ def live() -> list[Step]:
     if len(sandboxes) > 1:
         # In the order of the files: the default begins with those of many tests, and the few long ones would be left.
         command += [f"--numprocesses={len(sandboxes)}", "--dist=loadfile", "--no-loadscope-reorder"]
-    environment = {"PYTHONPATH": str(COLLECTIONS), **kubeconfig(sandboxes)}
-    made = sandbox(sandboxes)
-    needs = tuple(step.name for step in made)
-    return [*made, Step("live", [*command, *ARGS], HERE, timeout=4500, env=environment, junit=junit, needs=needs)]
+    environment = {"PYTHONPATH": str(COLLECTIONS)}
+    return on(sandboxes, Step("live", [*command, *ARGS], HERE, timeout=4500, env=environment, junit=junit))
 
 
 def molecule() -> list[Step]:
     marker = LOGS / "molecule-verified"
     command = [str(TOOLS / "molecule.sh"), str(marker), *ARGS]
-    made = sandbox()
-    needs = tuple(step.name for step in made)
-    return [*made, Step("molecule", command, HERE, timeout=900, env=kubeconfig(), needs=needs)]
+    return on(SANDBOXES[:1], Step("molecule", command, HERE, timeout=900))
 
 
-def sandbox(names: Sequence[str] = SANDBOXES[:1], state: str = "present") -> list[Step]:
-    """The tests' own sandboxes, unless the caller names a cluster."""
+def on(sandboxes: Sequence[str], step: Step) -> list[Step]:
+    """A step and what it runs on: these sandboxes, of several one for each of pytest's workers, or a given cluster."""
     if given_cluster():
-        return []
-    return [Step(f"sandbox {name}", [str(TOOLS / "sandbox.sh"), state, name], HERE, timeout=1800) for name in names]
+        return [step]
+    made = steps_for(sandboxes, "present")
+    paths = os.pathsep.join(str(CACHE / "sandbox" / name / "kubeconfig") for name in sandboxes)
+    settings = {"KUBECONFIG": paths, "K8S_AUTH_KUBECONFIG": paths}
+    return [*made, replace(step, env=step.env | settings, needs=tuple(step.name for step in made))]
+
+
+def steps_for(sandboxes: Sequence[str], state: str) -> list[Step]:
+    """Bring sandboxes into a state: present, fresh or absent."""
+    return [Step(f"sandbox {name}", [str(TOOLS / "sandbox.sh"), state, name], HERE, timeout=1800) for name in sandboxes]
 
 
 def steps_of(gates: Sequence[str], *, fresh: bool) -> list[Step]:
@@ -137,24 +141,16 @@ def steps_of(gates: Sequence[str], *, fresh: bool) -> list[Step]:
 
 def with_fresh_sandboxes(steps: list[Step]) -> list[Step]:
     """From nothing, and nothing left: the sandboxes are made anew, and removed at the end unless KEEP is set."""
-    fresh = {step.name: step for step in sandbox(SANDBOXES, "fresh")}
+    fresh = {step.name: step for step in steps_for(SANDBOXES, "fresh")}
     steps = [fresh.get(step.name, step) for step in steps]
     if os.environ.get("KEEP"):
         return steps
-    ends = [replace(step, name=f"{step.name} end", cleans_up=True) for step in sandbox(SANDBOXES, "absent")]
+    ends = [replace(step, name=f"{step.name} end", cleans_up=True) for step in steps_for(SANDBOXES, "absent")]
     return [*steps, *ends]
 
 
 def given_cluster() -> bool:
     return any(os.environ.get(name) for name in CLUSTER_SETTINGS)
-
-
-def kubeconfig(sandboxes: Sequence[str] = SANDBOXES[:1]) -> dict[str, str]:
-    """Settings that name these clusters; of several, one for each of pytest's workers."""
-    if given_cluster():
-        return {}
-    paths = os.pathsep.join(str(CACHE / "sandbox" / name / "kubeconfig") for name in sandboxes)
-    return {"KUBECONFIG": paths, "K8S_AUTH_KUBECONFIG": paths}
 
 
 def shell_files(copy: Path) -> list[str]:
