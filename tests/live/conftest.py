@@ -50,10 +50,11 @@ def kubeconfig(worker_id: str) -> str:
     paths = os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG")
     if not paths:
         pytest.fail("Neither KUBECONFIG nor K8S_AUTH_KUBECONFIG names a cluster. Run the live tests with: make live")
+    clusters = paths.split(os.pathsep)
     number = 0 if worker_id == "master" else int(worker_id.removeprefix("gw"))
-    if number >= len(paths.split(os.pathsep)):
+    if number >= len(clusters):
         pytest.fail(f"Worker {worker_id} has no cluster: KUBECONFIG or K8S_AUTH_KUBECONFIG must list one for each.")
-    path = paths.split(os.pathsep)[number]
+    path = clusters[number]
     if not Path(path).is_file():
         pytest.fail(f"There is no kubeconfig at {path}. Start the sandbox with: make sandbox")
     return str(Path(path).resolve())

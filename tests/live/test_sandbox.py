@@ -24,9 +24,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox import archives, processes
-from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.settings import (
-    interface_name,
-)
+from ansible_collections.slurm_ops.kubernetes.plugins.module_utils._sandbox.settings import interface_name
 
 from .support.kube import Kube
 from .support.minislurm import is_ready
